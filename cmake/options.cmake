@@ -1,0 +1,34 @@
+# Compiler settings every target shares, and the function that makes a target of a folder.
+
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+
+option(PYSTROBE_WERROR "Treat warnings as errors" OFF)
+set(PYSTROBE_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")
+
+add_library(pystrobe_options INTERFACE)
+target_compile_options(pystrobe_options INTERFACE -Wall -Wextra -Wconversion
+  $<$<BOOL:${PYSTROBE_WERROR}>:-Werror>)
+target_include_directories(pystrobe_options INTERFACE ${PROJECT_SOURCE_DIR})
+if(PYSTROBE_SANITIZE)
+  target_compile_options(pystrobe_options INTERFACE
+    -fsanitize=${PYSTROBE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(pystrobe_options INTERFACE -fsanitize=${PYSTROBE_SANITIZE})
+endif()
+
+# pystrobe_library(NAME sources... LINK targets...): the library of one room, alias pystrobe::NAME.
+# LINK names the rooms and libraries it may know; that is how the arrows of docs/architecture.md hold.
+function(pystrobe_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  add_library(pystrobe_${name} STATIC ${arg_SOURCES})
+  add_library(pystrobe::${name} ALIAS pystrobe_${name})
+  target_link_libraries(pystrobe_${name} PUBLIC pystrobe_options ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
+endfunction()

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A recording folded: for each thread, how much time each distinct stack got. Everything that
+// prints or writes, except time-ordered formats, starts from this.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profiler/base/error.h"
+#include "profiler/model/recording.h"
+
+namespace pystrobe {
+
+/// Which of a sample's weights counts.
+enum class Mode {
+  kWall,  ///< elapsed time, waiting included
+  kCpu,   ///< time the kernel charged to the thread
+  kGil,   ///< elapsed time holding the interpreter's lock
+};
+
+/// "wall", "cpu", "gil".
+std::string_view ModeName(Mode mode);
+
+/// All weights of a stack or function at once, so that a report can switch between them.
+struct Weights {
+  uint64_t samples = 0;  ///< deadlines covered
+  uint64_t cpu_samples = 0;  ///< of those, while running or runnable
+  uint64_t gil_samples = 0;  ///< of those, while holding the interpreter's lock
+  uint64_t wall_ns = 0;
+  uint64_t cpu_ns = 0;
+  uint64_t gil_ns = 0;
+
+  Weights& operator+=(const Weights& other);
+  uint64_t nanoseconds(Mode mode) const;
+  uint64_t count(Mode mode) const;
+  friend bool operator==(const Weights&, const Weights&) = default;
+};
+
+struct FoldOptions {
+  /// Keep only threads whose name contains this, or whose tid it is.
+  std::optional<std::string> thread;
+  int64_t since_ns = 0;                ///< from the start of the recording
+  std::optional<int64_t> until_ns;     ///< likewise; a sample belongs to the instant it ends
+  /// Keep threads that hardly ran: see IsIdle().
+  bool include_idle = false;
+};
+
+struct StackWeight {
+  StackId stack;
+  Weights self;
+};
+
+struct ThreadProfile {
+  ThreadIndex thread;
+  Weights total;
+  std::vector<StackWeight> stacks;  ///< ordered by StackId, each once, none all zero
+};
+
+/// A thread is idle when the kernel charged it less than 1 % of the time it was seen. Such a thread
+/// (a pool's worker waiting for work, say) would drown the others in wall mode. If every thread is
+/// idle none is left out: a program that only waits is shown waiting.
+bool IsIdle(const Weights& thread_total);
+
+struct Profile {
+  const RecordingSource* recording = nullptr;  ///< metadata, tables, quality; must outlive this
+  std::vector<ThreadProfile> threads;          ///< by descending CPU time
+  Weights total;
+  uint32_t idle_threads_hidden = 0;
+  int64_t since_ns = 0, until_ns = 0;          ///< the range covered
+
+  const Tables& tables() const { return recording->tables(); }
+};
+
+/// Folds the recording. One pass, memory in proportion to the distinct (thread, stack) pairs.
+/// Fails when a thread filter matches no thread (the message lists those there are) or the range is
+/// empty.
+Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& options);
+
+/// One line of the table: a function, all its lines and all threads together.
+struct FunctionRow {
+  FunctionId function;
+  Weights self;   ///< time in the function itself
+  Weights total;  ///< time in it and whatever it called; recursion counted once
+  uint32_t hottest_line = 0;  ///< the line with the most self time (else total time) in `mode`
+};
+
+/// Rows by descending self time in `mode`, ties by total, then by name: stable output.
+std::vector<FunctionRow> FunctionTable(const Profile& profile, Mode mode);
+
+/// The stacks of one or all threads as a call tree of functions (lines merged), children ordered by
+/// descending total in `mode`. Node 0 is the root and has no function.
+struct CallTree {
+  struct Line {
+    uint32_t line;
+    Weights self;
+  };
+  struct Node {
+    FunctionId function{};
+    uint32_t parent = 0;
+    Weights self;
+    Weights total;
+    std::vector<uint32_t> children;
+    std::vector<Line> lines;  ///< by line number: where this node's self time and its calls are
+  };
+  std::vector<Node> nodes;
+};
+CallTree BuildCallTree(const Tables& tables, std::span<const ThreadProfile> threads, Mode mode);
+
+}  // namespace pystrobe

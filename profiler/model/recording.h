@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A recording: what was sampled, how well, and the samples. Engines write one through a
+// RecordingSink while they sample; reports read one from a RecordingSource. No engine knows a file
+// format and no report knows an engine.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "profiler/base/error.h"
+#include "profiler/base/function_ref.h"
+#include "profiler/model/sample.h"
+#include "profiler/model/tables.h"
+
+namespace pystrobe {
+
+/// Facts known when sampling starts.
+struct Metadata {
+  int64_t pid = 0;
+  std::vector<std::string> command;  ///< the target's argument vector
+  std::string executable;            ///< what /proc/PID/exe names
+  std::string python_version;        ///< "3.13.0", "3.14.0 free-threading build"
+  std::string host;                  ///< uname nodename
+  std::string pystrobe_version;
+  std::string pause_mode;            ///< "preempt", "ptrace", "none"
+  int64_t start_unix_ns = 0;         ///< wall-clock time of the start
+  int64_t start_monotonic_ns = 0;    ///< CLOCK_MONOTONIC of the start; Sample::time_ns counts from it
+  double wanted_rate_hz = 0;         ///< deadlines a second that were asked for
+  double max_overhead = 0;           ///< share of the target's time we may hold it, 0 = no limit
+  uint32_t cpu_count = 0;            ///< CPUs online
+
+  friend bool operator==(const Metadata&, const Metadata&) = default;
+};
+
+/// How far the recording can be trusted; filled while sampling, complete at the end.
+struct Quality {
+  uint64_t deadlines = 0;       ///< deadlines that were due
+  uint64_t samples = 0;         ///< thread stacks recorded, run-length entries counted once each
+  uint64_t taken = 0;           ///< deadlines at which the subject thread's stack was taken
+  uint64_t proved = 0;          ///< of `taken`: the copy was proved consistent
+  uint64_t marked = 0;          ///< of `taken`: kept without proof
+  uint64_t incomplete = 0;      ///< of `taken`: chain not reaching the base frame
+  uint64_t late = 0;            ///< deadlines met more than one period late
+  uint64_t lost = 0;            ///< deadlines without a sample (read failed, overrun)
+  uint64_t retries = 0;         ///< copies repeated to get the proof
+  uint64_t unresolved = 0;      ///< frames whose code object could not be read in time
+  uint64_t reused_code = 0;     ///< code objects found replaced by another at the same address
+  int64_t duration_ns = 0;      ///< from the first deadline to the end
+  int64_t held_ns = 0;          ///< time the target's threads waited because of us (estimate, see below)
+  int64_t run_delay_ns = 0;     ///< the kernel's run_delay of the sampled threads: upper bound of held_ns
+  int64_t own_cpu_ns = 0;       ///< CPU time of the sampler itself
+  double achieved_rate_hz = 0;  ///< taken / duration
+  double final_rate_hz = 0;     ///< the rate in force at the end (lowered by max_overhead?)
+  bool complete = false;        ///< false: the sampler was cut off; figures are as of the last block
+  std::string cpu_source;       ///< "schedstat" (exact) or "stat" (10 ms ticks)
+
+  friend bool operator==(const Quality&, const Quality&) = default;
+};
+
+/// Receives a recording while it is taken: Begin once, Append any number of times, Finish once.
+/// [one thread at a time] After an error no further call is made but the destructor; what was
+/// accepted before stays readable.
+class RecordingSink {
+ public:
+  virtual ~RecordingSink() = default;
+  virtual Result<void> Begin(const Metadata& metadata) = 0;
+  /// `samples` are ordered by time for each thread. `tables` holds every definition they use.
+  /// `so_far` lets a cut-off file carry figures.
+  virtual Result<void> Append(const Tables& tables, std::span<const Sample> samples,
+                              const Quality& so_far) = 0;
+  virtual Result<void> Finish(const Tables& tables, const Quality& quality) = 0;
+};
+
+/// A finished (or cut-off) recording, read as often as needed. [any thread, const]
+class RecordingSource {
+ public:
+  virtual ~RecordingSource() = default;
+  virtual const Metadata& metadata() const = 0;
+  virtual const Tables& tables() const = 0;
+  virtual const Quality& quality() const = 0;
+  /// Calls `visit` for every sample, ordered by time for each thread. Streams: memory does not
+  /// grow with the number of samples.
+  virtual Result<void> ForEachSample(FunctionRef<void(const Sample&)> visit) const = 0;
+};
+
+}  // namespace pystrobe

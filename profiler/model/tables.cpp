@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/model/tables.h"
+
+#include <algorithm>
+
+namespace pystrobe {
+namespace {
+
+// Finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): the keys are small dense integers, and
+// robin hood hashing needs their bits spread.
+uint64_t Mix(uint64_t x) {
+  x ^= x >> 30;
+  x *= 0xbf58476d1ce4e5b9U;
+  x ^= x >> 27;
+  x *= 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+uint64_t Join(uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; }
+
+}  // namespace
+
+size_t Tables::FunctionHash::operator()(const Function& f) const {
+  return Mix(Mix(Join(ToIndex(f.name), ToIndex(f.file))) + f.first_line);
+}
+
+size_t Tables::PairHash::operator()(uint64_t key) const { return Mix(key); }
+
+Tables::Tables() {
+  Intern(std::string_view{});
+  stacks_.push_back({kEmptyStack, FrameId{0}});
+}
+
+StringId Tables::Intern(std::string_view text) {
+  if (auto it = string_ids_.find(text); it != string_ids_.end()) return it->second;
+  StringId id{static_cast<uint32_t>(strings_.size())};
+  strings_.emplace_back(text);
+  string_ids_.emplace(std::string_view(strings_.back()), id);
+  return id;
+}
+
+FunctionId Tables::Intern(const Function& function) {
+  auto [it, added] =
+      function_ids_.try_emplace(function, FunctionId{static_cast<uint32_t>(functions_.size())});
+  if (added) functions_.push_back(function);
+  return it->second;
+}
+
+FrameId Tables::Intern(const Frame& frame) {
+  auto [it, added] = frame_ids_.try_emplace(Join(ToIndex(frame.function), frame.line),
+                                            FrameId{static_cast<uint32_t>(frames_.size())});
+  if (added) frames_.push_back(frame);
+  return it->second;
+}
+
+StackId Tables::Push(StackId parent, FrameId frame) {
+  auto [it, added] = stack_ids_.try_emplace(Join(ToIndex(parent), ToIndex(frame)),
+                                            StackId{static_cast<uint32_t>(stacks_.size())});
+  if (added) stacks_.push_back({parent, frame});
+  return it->second;
+}
+
+ThreadIndex Tables::AddThread(const Thread& thread) {
+  threads_.push_back(thread);
+  ++threads_revision_;
+  return ThreadIndex{static_cast<uint32_t>(threads_.size() - 1)};
+}
+
+void Tables::RenameThread(ThreadIndex index, StringId name) {
+  threads_[ToIndex(index)].name = name;
+  ++threads_revision_;
+}
+
+std::vector<FrameId> Tables::FramesOf(StackId id) const {
+  std::vector<FrameId> frames;
+  for (; id != kEmptyStack; id = stack(id).parent) frames.push_back(stack(id).frame);
+  std::reverse(frames.begin(), frames.end());
+  return frames;
+}
+
+}  // namespace pystrobe

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The definitions that samples refer to: strings, functions, frames, stacks, threads. Append-only,
+// so a writer needs to remember only how many of each it has written.
+//
+// [one thread at a time]
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiler/base/hash_map.h"
+#include "profiler/model/ids.h"
+
+namespace pystrobe {
+
+/// A Python code object as a person knows it.
+struct Function {
+  StringId name;            ///< qualified name where the interpreter has one (3.11+), else the name
+  StringId file;            ///< co_filename, as the program has it
+  uint32_t first_line = 0;  ///< line of its `def`; 0 when unknown
+
+  friend bool operator==(const Function&, const Function&) = default;
+};
+
+/// A function at the line it was executing.
+struct Frame {
+  FunctionId function;
+  uint32_t line = 0;  ///< 0 when the interpreter has no line there
+
+  friend bool operator==(const Frame&, const Frame&) = default;
+};
+
+/// A node of the stack tree: the stack of `parent` with `frame` called from it.
+struct StackNode {
+  StackId parent;
+  FrameId frame;
+
+  friend bool operator==(const StackNode&, const StackNode&) = default;
+};
+
+struct Thread {
+  uint64_t tid = 0;          ///< the kernel's thread id, as seen from the sampler's pid namespace
+  uint64_t interpreter = 0;  ///< the interpreter's id; 0 is the main one
+  StringId name = kEmptyString;
+
+  friend bool operator==(const Thread&, const Thread&) = default;
+};
+
+/// Append-only interning tables. Equal definitions get the same id.
+class Tables {
+ public:
+  Tables();
+  Tables(Tables&&) = default;
+  Tables& operator=(Tables&&) = default;
+
+  StringId Intern(std::string_view text);
+  FunctionId Intern(const Function& function);
+  FrameId Intern(const Frame& frame);
+  /// The stack that is `parent` with `frame` on top of it.
+  StackId Push(StackId parent, FrameId frame);
+  ThreadIndex AddThread(const Thread& thread);
+  /// Gives a thread a (better) name; changes threads_revision().
+  void RenameThread(ThreadIndex index, StringId name);
+
+  const std::string& text(StringId id) const { return strings_[ToIndex(id)]; }
+  const Function& function(FunctionId id) const { return functions_[ToIndex(id)]; }
+  const Frame& frame(FrameId id) const { return frames_[ToIndex(id)]; }
+  const StackNode& stack(StackId id) const { return stacks_[ToIndex(id)]; }
+  const Thread& thread(ThreadIndex id) const { return threads_[ToIndex(id)]; }
+
+  size_t string_count() const { return strings_.size(); }
+  size_t function_count() const { return functions_.size(); }
+  size_t frame_count() const { return frames_.size(); }
+  size_t stack_count() const { return stacks_.size(); }
+  size_t thread_count() const { return threads_.size(); }
+  /// Changes whenever a thread is added or renamed.
+  uint64_t threads_revision() const { return threads_revision_; }
+
+  /// Frames of a stack, root first. Allocates: not for hot paths.
+  std::vector<FrameId> FramesOf(StackId id) const;
+
+ private:
+  struct FunctionHash {
+    size_t operator()(const Function& f) const;
+  };
+  struct PairHash {
+    size_t operator()(uint64_t key) const;
+  };
+
+  std::deque<std::string> strings_;  // deque: string_view keys below stay valid
+  std::vector<Function> functions_;
+  std::vector<Frame> frames_;
+  std::vector<StackNode> stacks_;
+  std::vector<Thread> threads_;
+  uint64_t threads_revision_ = 0;
+  HashMap<std::string_view, StringId> string_ids_;
+  HashMap<Function, FunctionId, FunctionHash> function_ids_;
+  HashMap<uint64_t, FrameId, PairHash> frame_ids_;  // function << 32 | line
+  HashMap<uint64_t, StackId, PairHash> stack_ids_;  // parent << 32 | frame
+};
+
+}  // namespace pystrobe

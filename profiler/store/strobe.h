@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The .strobe file: written as a stream while sampling, readable up to its last whole block however
+// it was cut off. The layout is drawn in strobe_format.h and told in docs/format.md.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "profiler/base/error.h"
+#include "profiler/base/scoped_fd.h"
+#include "profiler/model/recording.h"
+
+namespace pystrobe::store {
+
+/// Writes a recording to a file descriptor (a file, or a memfd for a recording that is only
+/// reported). Samples are gathered into blocks; a block is sealed and written when it is full or
+/// about a second old, so a killed sampler loses a second at most. Each block goes out in one
+/// write(2) where the kernel takes it whole.
+///
+/// Fails with kIo when the file cannot take more (disk full, pipe closed); what was written before
+/// stays readable. Memory: one block plus the encoder, a few MiB whatever the length.
+/// [one thread at a time]
+class StrobeWriter final : public RecordingSink {
+ public:
+  /// Takes ownership of `fd`; `name` is for messages.
+  StrobeWriter(ScopedFd fd, std::string name);
+  ~StrobeWriter() override;
+
+  Result<void> Begin(const Metadata& metadata) override;
+  Result<void> Append(const Tables& tables, std::span<const Sample> samples,
+                      const Quality& so_far) override;
+  Result<void> Finish(const Tables& tables, const Quality& quality) override;
+
+  /// Gives the descriptor back, for reading what was written. After Finish or an error.
+  ScopedFd TakeFd();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Reads a .strobe file: metadata, tables and quality at once, samples as a stream.
+/// [any thread, const]
+class StrobeFile final : public RecordingSource {
+ public:
+  /// Fails with kNotFound, kCorrupt (not a .strobe, damaged head, newer version: says which) or
+  /// kUnreadable. A file cut off or damaged later opens: everything before the damage is there,
+  /// quality().complete is false and cut_off() tells where and why.
+  static Result<std::unique_ptr<StrobeFile>> Open(const std::string& path);
+  static Result<std::unique_ptr<StrobeFile>> Open(ScopedFd fd, std::string name);
+  ~StrobeFile() override;
+
+  const Metadata& metadata() const override;
+  const Tables& tables() const override;
+  const Quality& quality() const override;
+  Result<void> ForEachSample(FunctionRef<void(const Sample&)> visit) const override;
+
+  /// Empty for a whole file; else one line: what is missing and from which byte on.
+  const std::string& cut_off() const;
+
+ private:
+  class Impl;
+  explicit StrobeFile(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pystrobe::store

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The foreign formats. A writer turns a profile into bytes; where the bytes go is the caller's
+// business. One file per format.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "profiler/analyze/profile.h"
+#include "profiler/base/error.h"
+
+namespace pystrobe::write {
+
+/// Where bytes go. Implementations report the first failure and stay failed.
+class Output {
+ public:
+  virtual ~Output() = default;
+  virtual Result<void> Write(std::string_view bytes) = 0;
+};
+
+enum class Format { kStrobe, kHtml, kSpeedscope, kPprof, kCollapsed, kJson };
+
+/// Unit of the numbers in collapsed stacks.
+enum class Unit { kSamples, kMicroseconds, kNanoseconds };
+
+struct WriteOptions {
+  Mode mode = Mode::kWall;        ///< for formats with one value per stack; the others carry all
+  Unit unit = Unit::kSamples;
+  std::string title;              ///< for people; default: the command
+};
+
+/// By the name given to -f: "strobe", "html", "speedscope", "pprof", "collapsed", "json".
+std::optional<Format> FormatByName(std::string_view name);
+/// By file name: .strobe .html .speedscope.json .pb.gz (.pprof) .collapsed (.folded, .txt) .json
+std::optional<Format> FormatByFileName(std::string_view file_name);
+std::string_view FormatName(Format format);
+/// One line telling how to open a file of that format.
+std::string HowToOpen(Format format, std::string_view file_name);
+
+/// Writes `profile`. kStrobe is not a foreign format and fails here with kInvalidArgument.
+Result<void> Write(Format format, const Profile& profile, const WriteOptions& options,
+                   Output& output);
+
+Result<void> WriteHtml(const Profile& profile, const WriteOptions& options, Output& output);
+Result<void> WriteSpeedscope(const Profile& profile, const WriteOptions& options, Output& output);
+Result<void> WritePprof(const Profile& profile, const WriteOptions& options, Output& output);
+Result<void> WriteCollapsed(const Profile& profile, const WriteOptions& options, Output& output);
+Result<void> WriteJson(const Profile& profile, const WriteOptions& options, Output& output);
+
+}  // namespace pystrobe::write

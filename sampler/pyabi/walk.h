@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The frame walker: bytes in, frames out. Pure: no I/O, no allocation in the steady state, safe on
+// any input (a fuzz target). One walker for every version and every engine. [any thread]
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sampler/pyabi/layout.h"
+#include "sampler/pyabi/stack_copy.h"
+
+namespace pystrobe::pyabi {
+
+/// One Python frame as it stood.
+struct RawFrame {
+  Address frame = 0;        ///< where it lies in the target
+  Address code = 0;         ///< its code object, tags cleared
+  uint64_t instruction = 0; ///< f_lasti as the version has it, or the instruction pointer
+  uint32_t tlbc_index = 0;  ///< which copy of the bytecode `instruction` points into (3.14t+)
+  uint8_t owner = 0;
+  bool is_entry = false;
+};
+
+enum class WalkStatus {
+  kComplete,  ///< the chain ended with a null `previous`
+  kMissing,   ///< a frame lies outside the copy: see WalkResult::missing
+  kBroken,    ///< a cycle, an owner that does not exist, a null code where there must be one
+};
+
+struct WalkResult {
+  WalkStatus status = WalkStatus::kBroken;
+  Address missing = 0;    ///< kMissing: the frame to copy next
+  Address root = 0;       ///< kComplete: the last frame of the chain, Python or not
+  bool root_is_generator = false;  ///< kComplete: and it belongs to a generator: see docs/architecture.md
+};
+
+/// Follows the chain from `first`, appending Python frames leaf first to `frames` (cleared before).
+WalkResult Walk(const StackCopy& copy, const Layout& layout, Address first,
+                std::vector<RawFrame>& frames);
+
+/// Unpaused copies on 3.11-3.13: drops frames above the rootmost one that says it is executing
+/// (`stacktop` == -1), which is the real leaf of that instant. No-op elsewhere.
+void TrimToExecuting(const StackCopy& copy, const Layout& layout, std::vector<RawFrame>& frames);
+
+}  // namespace pystrobe::pyabi

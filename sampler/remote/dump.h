@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every thread's stack, now.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "profiler/base/error.h"
+#include "sampler/pyabi/objects.h"
+#include "sampler/remote/sampler.h"
+#include "sampler/remote/target.h"
+
+namespace pystrobe::remote {
+
+struct DumpOptions {
+  bool locals = false;  ///< values of local variables: may be secret, so only when asked
+  PauseMode pause = PauseMode::kAuto;
+};
+
+struct DumpFrame {
+  std::string function;
+  std::string file;
+  uint32_t line = 0;
+  std::vector<pyabi::Local> locals;  ///< empty unless asked for
+};
+
+struct DumpThread {
+  pid_t tid = 0;
+  std::string name;           ///< as threading has it, else as the kernel has it
+  uint64_t interpreter = 0;
+  bool holds_gil = false;     ///< free-threaded builds: attached
+  char state = '?';           ///< as /proc has it: R running, S sleeping, D waiting for a disk, T stopped
+  bool proved = false;        ///< the copy is proved consistent
+  bool complete = false;      ///< the chain reached the thread's base frame
+  std::vector<DumpFrame> frames;  ///< leaf first
+};
+
+struct Dump {
+  TargetInfo target;
+  std::vector<DumpThread> threads;  ///< main thread first, then by tid
+  int64_t held_ns = 0;              ///< longest time a thread was held still
+};
+
+/// Takes one look at every thread. Errors as Target::Open.
+Result<Dump> TakeDump(pid_t pid, const DumpOptions& options);
+
+}  // namespace pystrobe::remote

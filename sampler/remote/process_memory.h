@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Another process' memory by process_vm_readv.
+#pragma once
+
+#include <sys/types.h>
+
+#include "profiler/base/error.h"
+#include "sampler/pyabi/memory.h"
+
+namespace pystrobe::remote {
+
+/// Stateless, so any number of threads may read at once. [any thread]
+class ProcessMemory final : public pyabi::Memory {
+ public:
+  explicit ProcessMemory(pid_t pid) : pid_(pid) {}
+  bool ReadAll(std::span<const pyabi::ReadRequest> requests) const override;
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+}  // namespace pystrobe::remote

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/model/tables.h"
+
+#include <gtest/gtest.h>
+
+namespace pystrobe {
+namespace {
+
+FrameId MakeFrame(Tables& tables, std::string_view name, uint32_t line) {
+  FunctionId function = tables.Intern(Function{tables.Intern(name), tables.Intern("f.py"), 1});
+  return tables.Intern(Frame{function, line});
+}
+
+TEST(Tables, EmptyStringIsIdZero) {
+  Tables tables;
+  EXPECT_EQ(tables.Intern(""), kEmptyString);
+  EXPECT_EQ(tables.string_count(), 1U);
+}
+
+TEST(Tables, EqualDefinitionsShareAnId) {
+  Tables tables;
+  FrameId a = MakeFrame(tables, "a", 1);
+  EXPECT_EQ(MakeFrame(tables, "a", 1), a);
+  EXPECT_NE(MakeFrame(tables, "a", 2), a);
+  EXPECT_EQ(tables.function_count(), 1U);
+  EXPECT_EQ(tables.frame_count(), 2U);
+}
+
+TEST(Tables, StringsStayValidWhileTheTableGrows) {
+  Tables tables;
+  StringId first = tables.Intern("first");
+  for (int i = 0; i < 10000; ++i) tables.Intern("s" + std::to_string(i));
+  EXPECT_EQ(tables.Intern("first"), first);
+  EXPECT_EQ(tables.text(first), "first");
+}
+
+TEST(Tables, StacksFormATreeFromTheRoot) {
+  Tables tables;
+  FrameId a = MakeFrame(tables, "a", 1);
+  FrameId b = MakeFrame(tables, "b", 2);
+  StackId a_b = tables.Push(tables.Push(kEmptyStack, a), b);
+  EXPECT_EQ(tables.Push(tables.Push(kEmptyStack, a), b), a_b);
+  EXPECT_NE(tables.Push(tables.Push(kEmptyStack, b), a), a_b);
+  EXPECT_EQ(tables.FramesOf(a_b), (std::vector{a, b}));
+  EXPECT_TRUE(tables.FramesOf(kEmptyStack).empty());
+}
+
+TEST(Tables, ThreadsRevisionChangesWithNames) {
+  Tables tables;
+  ThreadIndex thread = tables.AddThread({.tid = 7});
+  uint64_t before = tables.threads_revision();
+  tables.RenameThread(thread, tables.Intern("worker"));
+  EXPECT_NE(tables.threads_revision(), before);
+  EXPECT_EQ(tables.text(tables.thread(thread).name), "worker");
+}
+
+}  // namespace
+}  // namespace pystrobe
