@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A recording in memory, for tests: filled by hand or through the RecordingSink interface, read
+// through the RecordingSource interface. [one thread at a time]
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "profiler/model/recording.h"
+
+namespace pystrobe::testing {
+
+/// A frame as a test writes it down: {"name"}, {"name", 12} or {"name", 12, "file.py"}.
+struct FrameSpec {
+  std::string_view name;
+  uint32_t line = 1;
+  std::string_view file = "app.py";
+  uint32_t first_line = 1;
+};
+
+inline FrameId MakeFrame(Tables& tables, const FrameSpec& spec) {
+  const FunctionId function = tables.Intern(
+      Function{tables.Intern(spec.name), tables.Intern(spec.file), spec.first_line});
+  return tables.Intern(Frame{function, spec.line});
+}
+
+/// The stack with these frames, root first.
+inline StackId MakeStack(Tables& tables, std::initializer_list<FrameSpec> frames) {
+  StackId stack = kEmptyStack;
+  for (const FrameSpec& frame : frames) stack = tables.Push(stack, MakeFrame(tables, frame));
+  return stack;
+}
+
+inline ThreadIndex MakeThread(Tables& tables, uint64_t tid, std::string_view name) {
+  const StringId id = tables.Intern(name);
+  return tables.AddThread({.tid = tid, .interpreter = 0, .name = id});
+}
+
+/// Copies every definition that `to` lacks. `to` must hold a prefix of `from`, so that ids agree.
+inline void CopyTables(const Tables& from, Tables& to) {
+  for (size_t i = to.string_count(); i < from.string_count(); ++i) {
+    to.Intern(from.text(StringId{static_cast<uint32_t>(i)}));
+  }
+  for (size_t i = to.function_count(); i < from.function_count(); ++i) {
+    to.Intern(from.function(FunctionId{static_cast<uint32_t>(i)}));
+  }
+  for (size_t i = to.frame_count(); i < from.frame_count(); ++i) {
+    to.Intern(from.frame(FrameId{static_cast<uint32_t>(i)}));
+  }
+  for (size_t i = to.stack_count(); i < from.stack_count(); ++i) {
+    const StackNode& node = from.stack(StackId{static_cast<uint32_t>(i)});
+    to.Push(node.parent, node.frame);
+  }
+  for (size_t i = 0; i < from.thread_count(); ++i) {
+    const ThreadIndex index{static_cast<uint32_t>(i)};
+    const Thread& thread = from.thread(index);
+    if (i >= to.thread_count()) {
+      to.AddThread(thread);
+    } else if (to.thread(index).name != thread.name) {
+      to.RenameThread(index, thread.name);
+    }
+  }
+}
+
+class MemoryRecording final : public RecordingSink, public RecordingSource {
+ public:
+  Result<void> Begin(const Metadata& metadata) override {
+    metadata_ = metadata;
+    return {};
+  }
+  Result<void> Append(const Tables& tables, std::span<const Sample> samples,
+                      const Quality& so_far) override {
+    CopyTables(tables, tables_);
+    samples_.insert(samples_.end(), samples.begin(), samples.end());
+    quality_ = so_far;
+    return {};
+  }
+  Result<void> Finish(const Tables& tables, const Quality& quality) override {
+    CopyTables(tables, tables_);
+    quality_ = quality;
+    return {};
+  }
+
+  const Metadata& metadata() const override { return metadata_; }
+  const Tables& tables() const override { return tables_; }
+  const Quality& quality() const override { return quality_; }
+  Result<void> ForEachSample(FunctionRef<void(const Sample&)> visit) const override {
+    for (const Sample& sample : samples_) visit(sample);
+    return {};
+  }
+
+  /// For tests that fill it by hand.
+  Metadata& mutable_metadata() { return metadata_; }
+  Tables& mutable_tables() { return tables_; }
+  Quality& mutable_quality() { return quality_; }
+  void Add(const Sample& sample) { samples_.push_back(sample); }
+  const std::vector<Sample>& samples() const { return samples_; }
+
+ private:
+  Metadata metadata_;
+  Tables tables_;
+  Quality quality_;
+  std::vector<Sample> samples_;
+};
+
+}  // namespace pystrobe::testing
