@@ -17,6 +17,9 @@
 
 namespace pystrobe {
 
+/// What the kernel puts behind the path of a file that has no name any more.
+inline constexpr std::string_view kDeletedSuffix = " (deleted)";
+
 /// One line of /proc/PID/maps.
 struct Mapping {
   uint64_t start = 0, end = 0;
@@ -32,6 +35,7 @@ Result<std::vector<Mapping>> ReadMaps(pid_t pid);
 
 /// Fields of /proc/PID/stat or task/TID/stat; a name with spaces and brackets is handled.
 struct TaskStat {
+  std::string name;  ///< the kernel's name of the thread, at most 15 bytes
   char state = '?';
   pid_t parent = 0;
   uint64_t user_ticks = 0, system_ticks = 0;
@@ -51,16 +55,18 @@ std::optional<SchedStat> ParseSchedStat(std::string_view text);
 
 /// Fields of /proc/PID/status that we use.
 struct ProcessStatus {
-  uid_t real_uid = 0, effective_uid = 0;
+  uid_t real_uid = 0, effective_uid = 0, saved_uid = 0;
   gid_t real_gid = 0;
   pid_t tracer = 0;
   int seccomp = 0;                  ///< 0 none, 1 strict, 2 filter
-  uint64_t effective_capabilities = 0;
+  uint64_t effective_capabilities = 0, permitted_capabilities = 0;
   std::vector<pid_t> namespace_pids;  ///< NSpid: its pid in each nested namespace, outermost first
   int thread_count = 0;
 };
 ProcessStatus ParseStatus(std::string_view text);
 Result<ProcessStatus> ReadStatus(pid_t pid);
+/// Of one thread: its NSpid is its tid in each namespace.
+Result<ProcessStatus> ReadTaskStatus(pid_t pid, pid_t tid);
 
 /// A whole small file, as /proc has them.
 Result<std::string> ReadSmallFile(const std::string& path);
