@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profiler/base/error.h"
@@ -26,7 +28,7 @@ std::string_view ModeName(Mode mode);
 
 /// All weights of a stack or function at once, so that a report can switch between them.
 struct Weights {
-  uint64_t samples = 0;  ///< deadlines covered
+  uint64_t samples = 0;      ///< deadlines covered
   uint64_t cpu_samples = 0;  ///< of those, while running or runnable
   uint64_t gil_samples = 0;  ///< of those, while holding the interpreter's lock
   uint64_t wall_ns = 0;
@@ -42,8 +44,10 @@ struct Weights {
 struct FoldOptions {
   /// Keep only threads whose name contains this, or whose tid it is.
   std::optional<std::string> thread;
-  int64_t since_ns = 0;                ///< from the start of the recording
-  std::optional<int64_t> until_ns;     ///< likewise; a sample belongs to the instant it ends
+  /// Keep samples of (since, until], from the start of the recording; a sample belongs to the
+  /// instant it ends. 0 or less: no lower bound.
+  int64_t since_ns = 0;
+  std::optional<int64_t> until_ns;
   /// Keep threads that hardly ran: see IsIdle().
   bool include_idle = false;
 };
@@ -69,7 +73,7 @@ struct Profile {
   std::vector<ThreadProfile> threads;          ///< by descending CPU time
   Weights total;
   uint32_t idle_threads_hidden = 0;
-  int64_t since_ns = 0, until_ns = 0;          ///< the range covered
+  int64_t since_ns = 0, until_ns = 0;  ///< the range covered
 
   const Tables& tables() const { return recording->tables(); }
 };
@@ -82,16 +86,18 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
 /// One line of the table: a function, all its lines and all threads together.
 struct FunctionRow {
   FunctionId function;
-  Weights self;   ///< time in the function itself
-  Weights total;  ///< time in it and whatever it called; recursion counted once
+  Weights self;               ///< time in the function itself
+  Weights total;              ///< time in it and whatever it called; recursion counted once
   uint32_t hottest_line = 0;  ///< the line with the most self time (else total time) in `mode`
 };
 
-/// Rows by descending self time in `mode`, ties by total, then by name: stable output.
+/// Rows of all functions seen, by descending self time in `mode`, ties by total, then by name:
+/// stable output. In kCpu and kGil rows may have no time at all: they come last.
 std::vector<FunctionRow> FunctionTable(const Profile& profile, Mode mode);
 
 /// The stacks of one or all threads as a call tree of functions (lines merged), children ordered by
-/// descending total in `mode`. Node 0 is the root and has no function.
+/// descending total in `mode`, ties by name. Node 0 is the root and has no function; a node comes
+/// after its parent.
 struct CallTree {
   struct Line {
     uint32_t line;

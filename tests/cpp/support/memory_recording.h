@@ -22,8 +22,8 @@ struct FrameSpec {
 };
 
 inline FrameId MakeFrame(Tables& tables, const FrameSpec& spec) {
-  const FunctionId function = tables.Intern(
-      Function{tables.Intern(spec.name), tables.Intern(spec.file), spec.first_line});
+  const FunctionId function =
+      tables.Intern(Function{tables.Intern(spec.name), tables.Intern(spec.file), spec.first_line});
   return tables.Intern(Frame{function, spec.line});
 }
 

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "profiler/analyze/profile.h"
+#include "tests/cpp/support/memory_recording.h"
+
+namespace pystrobe {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::MakeStack;
+using testing::MakeThread;
+using testing::MemoryRecording;
+
+constexpr uint64_t kMs = 1'000'000;
+
+/// A busy main thread and a waiting worker, 1 ms samples.
+class FoldTest : public ::testing::Test {
+ protected:
+  FoldTest() {
+    Tables& tables = recording_.mutable_tables();
+    main_ = MakeThread(tables, 100, "MainThread");
+    worker_ = MakeThread(tables, 101, "worker-1");
+    run_ = MakeStack(tables, {{"main", 1}, {"run", 5}});
+    wait_ = MakeStack(tables, {{"loop", 3}, {"wait", 9}});
+  }
+
+  void Busy(int64_t time_ms, StackId stack) {
+    recording_.Add({.time_ns = time_ms * int64_t{kMs},
+                    .wall_ns = kMs,
+                    .cpu_ns = kMs - 1000,
+                    .thread = main_,
+                    .stack = stack,
+                    .flags = kSampleGil | kSampleOnCpu});
+  }
+
+  void Idle(int64_t time_ms, uint32_t count) {
+    recording_.Add({.time_ns = time_ms * int64_t{kMs},
+                    .wall_ns = kMs * count,
+                    .thread = worker_,
+                    .stack = wait_,
+                    .count = count,
+                    .flags = kSampleIdle});
+  }
+
+  Profile MustFold(const FoldOptions& options = {}) {
+    Result<Profile> profile = Fold(recording_, options);
+    EXPECT_TRUE(profile.has_value()) << (profile ? "" : profile.error().message);
+    return profile.value_or(Profile{});
+  }
+
+  MemoryRecording recording_;
+  ThreadIndex main_{};
+  ThreadIndex worker_{};
+  StackId run_{};
+  StackId wait_{};
+};
+
+TEST_F(FoldTest, AddsEachWeightOfEachStack) {
+  Busy(1, run_);
+  Busy(2, kEmptyStack);
+  Busy(3, run_);
+  recording_.Add({.time_ns = 4'000'000, .wall_ns = 7, .cpu_ns = 3, .thread = main_, .stack = run_});
+  const Profile profile = MustFold();
+  ASSERT_EQ(profile.threads.size(), 1U);
+  const ThreadProfile& thread = profile.threads[0];
+  ASSERT_EQ(thread.stacks.size(), 2U);
+  EXPECT_EQ(thread.stacks[0].stack, kEmptyStack);
+  EXPECT_EQ(thread.stacks[1].stack, run_);
+  const Weights expected{.samples = 3,
+                         .cpu_samples = 2,
+                         .gil_samples = 2,
+                         .wall_ns = 2 * kMs + 7,
+                         .cpu_ns = 2 * (kMs - 1000) + 3,
+                         .gil_ns = 2 * kMs};
+  EXPECT_EQ(thread.stacks[1].self, expected);
+  EXPECT_EQ(thread.total.samples, 4U);
+  EXPECT_EQ(profile.total, thread.total);
+  EXPECT_EQ(profile.recording, &recording_);
+}
+
+TEST_F(FoldTest, ModesChooseTheirWeight) {
+  const Weights weights{
+      .samples = 1, .cpu_samples = 2, .gil_samples = 3, .wall_ns = 4, .cpu_ns = 5, .gil_ns = 6};
+  EXPECT_EQ(weights.count(Mode::kWall), 1U);
+  EXPECT_EQ(weights.count(Mode::kCpu), 2U);
+  EXPECT_EQ(weights.count(Mode::kGil), 3U);
+  EXPECT_EQ(weights.nanoseconds(Mode::kWall), 4U);
+  EXPECT_EQ(weights.nanoseconds(Mode::kCpu), 5U);
+  EXPECT_EQ(weights.nanoseconds(Mode::kGil), 6U);
+  EXPECT_EQ(ModeName(Mode::kGil), "gil");
+}
+
+TEST_F(FoldTest, RunLengthEntriesCountAllTheirDeadlines) {
+  Idle(500, 500);
+  const Profile profile = MustFold();
+  EXPECT_EQ(profile.total.samples, 500U);
+  EXPECT_EQ(profile.total.cpu_samples, 0U);
+  EXPECT_EQ(profile.total.wall_ns, 500 * kMs);
+}
+
+TEST_F(FoldTest, HidesIdleThreadsUnlessAsked) {
+  Busy(1, run_);
+  Idle(500, 500);
+  const Profile profile = MustFold();
+  ASSERT_EQ(profile.threads.size(), 1U);
+  EXPECT_EQ(profile.threads[0].thread, main_);
+  EXPECT_EQ(profile.idle_threads_hidden, 1U);
+  EXPECT_EQ(profile.total, profile.threads[0].total);
+
+  const Profile all = MustFold({.thread = {}, .until_ns = {}, .include_idle = true});
+  ASSERT_EQ(all.threads.size(), 2U);
+  EXPECT_EQ(all.threads[0].thread, main_) << "most CPU time first";
+  EXPECT_EQ(all.idle_threads_hidden, 0U);
+}
+
+TEST_F(FoldTest, AProgramThatOnlyWaitsIsShown) {
+  Idle(500, 500);
+  const Profile profile = MustFold();
+  EXPECT_EQ(profile.threads.size(), 1U);
+  EXPECT_EQ(profile.idle_threads_hidden, 0U);
+}
+
+TEST(IsIdle, MeansLessThanOnePercent) {
+  EXPECT_TRUE(IsIdle({.wall_ns = 100 * kMs, .cpu_ns = kMs - 1}));
+  EXPECT_FALSE(IsIdle({.wall_ns = 100 * kMs, .cpu_ns = kMs}));
+  EXPECT_FALSE(IsIdle({}));
+}
+
+TEST_F(FoldTest, FiltersThreadsByPartOfNameOrTid) {
+  Busy(1, run_);
+  Idle(500, 500);
+  for (const char* filter : {"orker", "worker-1", "101"}) {
+    const Profile profile = MustFold({.thread = filter, .until_ns = {}});
+    ASSERT_EQ(profile.threads.size(), 1U) << filter;
+    EXPECT_EQ(profile.threads[0].thread, worker_) << filter;
+  }
+  const Result<Profile> none = Fold(recording_, {.thread = "10", .until_ns = {}});
+  ASSERT_FALSE(none.has_value()) << "a tid must match whole";
+  EXPECT_EQ(none.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(none.error().message, HasSubstr("MainThread (100), worker-1 (101)"));
+}
+
+TEST_F(FoldTest, LongThreadListsAreCutInMessages) {
+  for (uint64_t tid = 1000; tid < 1100; ++tid) MakeThread(recording_.mutable_tables(), tid, "");
+  const Result<Profile> none = Fold(recording_, {.thread = "nobody", .until_ns = {}});
+  ASSERT_FALSE(none.has_value());
+  EXPECT_THAT(none.error().message, HasSubstr("and 82 more"));
+}
+
+TEST_F(FoldTest, ARangeTakesTheSamplesThatEndInIt) {
+  for (int64_t ms = 1; ms <= 10; ++ms) Busy(ms, run_);
+  const Profile part =
+      MustFold({.thread = {}, .since_ns = 2 * int64_t{kMs}, .until_ns = 5 * int64_t{kMs}});
+  EXPECT_EQ(part.total.samples, 3U) << "those ending at 3, 4 and 5 ms";
+  EXPECT_EQ(part.since_ns, 2 * int64_t{kMs});
+  EXPECT_EQ(part.until_ns, 5 * int64_t{kMs});
+
+  const Profile rest = MustFold({.thread = {}, .since_ns = 5 * int64_t{kMs}, .until_ns = {}});
+  EXPECT_EQ(rest.total.samples, 5U);
+  EXPECT_EQ(rest.until_ns, 10 * int64_t{kMs});
+  EXPECT_EQ(MustFold().total.samples, 10U);
+}
+
+TEST_F(FoldTest, EmptyRangesAreRefused) {
+  Busy(1, run_);
+  const Result<Profile> backwards = Fold(recording_, {.thread = {}, .since_ns = 5, .until_ns = 5});
+  ASSERT_FALSE(backwards.has_value());
+  EXPECT_EQ(backwards.error().code, ErrorCode::kInvalidArgument);
+  const Result<Profile> after =
+      Fold(recording_, {.thread = {}, .since_ns = 2 * int64_t{kMs}, .until_ns = {}});
+  ASSERT_FALSE(after.has_value());
+  EXPECT_THAT(after.error().message, HasSubstr("ends at 0.001 s"));
+}
+
+TEST_F(FoldTest, ARecordingWithoutSamplesFoldsToNothing) {
+  const Profile profile = MustFold();
+  EXPECT_TRUE(profile.threads.empty());
+  EXPECT_EQ(profile.total, Weights{});
+}
+
+TEST_F(FoldTest, ManyThreadsAndStacksStayApart) {
+  Tables& tables = recording_.mutable_tables();
+  std::vector<StackId> stacks;
+  for (uint32_t line = 1; line <= 300; ++line) stacks.push_back(MakeStack(tables, {{"f", line}}));
+  std::vector<ThreadIndex> threads;
+  for (uint64_t tid = 0; tid < 50; ++tid) threads.push_back(MakeThread(tables, 1000 + tid, ""));
+  for (uint32_t round = 0; round < 3; ++round) {
+    for (uint32_t t = 0; t < threads.size(); ++t) {
+      for (uint32_t s = 0; s < stacks.size(); ++s) {
+        recording_.Add({.time_ns = 1,
+                        .wall_ns = t + 1,
+                        .cpu_ns = s + 1,
+                        .thread = threads[t],
+                        .stack = stacks[s]});
+      }
+    }
+  }
+  const Profile profile = MustFold();
+  ASSERT_EQ(profile.threads.size(), 50U);
+  for (const ThreadProfile& thread : profile.threads) {
+    ASSERT_EQ(thread.stacks.size(), 300U);
+    const uint64_t wall = 3 * (ToIndex(thread.thread) - ToIndex(threads[0]) + 1);
+    for (uint32_t s = 0; s < 300; ++s) {
+      ASSERT_EQ(thread.stacks[s].stack, stacks[s]);
+      ASSERT_EQ(thread.stacks[s].self.wall_ns, wall);
+      ASSERT_EQ(thread.stacks[s].self.cpu_ns, 3 * (s + 1));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pystrobe
