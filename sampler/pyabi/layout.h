@@ -8,6 +8,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -31,15 +32,15 @@ struct PyVersion {
 
 /// How frames are kept.
 enum class FrameStyle : uint8_t {
-  kFrameObjects,   ///< 3.8-3.10: a linked list of PyFrameObject on the heap
+  kFrameObjects,       ///< 3.8-3.10: a linked list of PyFrameObject on the heap
   kInterpreterFrames,  ///< 3.11+: _PyInterpreterFrame in chunks of a per-thread data stack
 };
 
 /// How the line table is encoded.
 enum class LineTableStyle : uint8_t {
-  kLnotab,      ///< 3.8, 3.9: co_lnotab
-  kLinetable,   ///< 3.10: PEP 626 co_linetable
-  kLocations,   ///< 3.11+: PEP 657 location table
+  kLnotab,     ///< 3.8, 3.9: co_lnotab
+  kLinetable,  ///< 3.10: PEP 626 co_linetable
+  kLocations,  ///< 3.11+: PEP 657 location table
 };
 
 struct Layout {
@@ -50,17 +51,18 @@ struct Layout {
 
   struct {
     uint32_t interpreters_head = kAbsent;
-    uint32_t gil = kAbsent;  ///< 3.8-3.11: the GIL structure itself, inside _PyRuntime
+    uint32_t gil = kAbsent;             ///< 3.8-3.11: the GIL structure itself, inside _PyRuntime
     uint32_t tstate_current = kAbsent;  ///< 3.8-3.11: gilstate.tstate_current, the holder
+    uint32_t gc_collecting = kAbsent;   ///< 3.8 only; later in the interpreter
   } runtime;
 
   struct {
     uint32_t next = kAbsent;
     uint32_t id = kAbsent;
     uint32_t threads_head = kAbsent;
-    uint32_t ceval_gil = kAbsent;  ///< 3.12+: *pointer* to the interpreter's GIL
-    uint32_t imports_modules = kAbsent;  ///< the sys.modules dict
-    uint32_t gc_collecting = kAbsent;
+    uint32_t ceval_gil = kAbsent;               ///< 3.12+: *pointer* to the interpreter's GIL
+    uint32_t imports_modules = kAbsent;         ///< the sys.modules dict
+    uint32_t gc_collecting = kAbsent;           ///< int, 3.9+
     uint32_t code_object_generation = kAbsent;  ///< 3.14+
     uint32_t tlbc_generation = kAbsent;         ///< 3.14t+
   } interpreter;
@@ -68,9 +70,10 @@ struct Layout {
   /// struct _gil_runtime_state
   struct {
     uint32_t last_holder = kAbsent;
-    uint32_t locked = kAbsent;         ///< int: 1 held, 0 free, -1 not created yet
-    uint32_t switch_number = kAbsent;  ///< counts changes of last_holder (Python/ceval_gil.c, take_gil)
-    uint32_t enabled = kAbsent;        ///< int, free-threaded builds only
+    uint32_t locked = kAbsent;  ///< int: 1 held, 0 free, -1 not created yet
+    uint32_t switch_number =
+        kAbsent;                 ///< counts changes of last_holder (Python/ceval_gil.c, take_gil)
+    uint32_t enabled = kAbsent;  ///< int, free-threaded builds only
   } gil;
 
   struct {
@@ -84,6 +87,7 @@ struct Layout {
     uint32_t datastack_chunk = kAbsent;   ///< 3.11+
     uint32_t datastack_top = kAbsent;     ///< 3.11+
     uint32_t status = kAbsent;            ///< 3.13+: bit field, `active` etc.
+    uint32_t state = kAbsent;             ///< 3.13+: int, 0 detached, 1 attached, 2 suspended, ...
     uint32_t base_frame = kAbsent;        ///< 3.15+: address of the sentinel frame is stored here
     uint32_t holds_gil = kAbsent;         ///< 3.15+
   } thread;
@@ -92,16 +96,17 @@ struct Layout {
 
   /// PyFrameObject (kFrameObjects) or _PyInterpreterFrame.
   struct {
-    uint32_t size = kAbsent;      ///< bytes that hold every field below
-    uint32_t previous = kAbsent;  ///< f_back
-    uint32_t code = kAbsent;      ///< f_code / f_executable
-    uint32_t instruction = kAbsent;  ///< f_lasti (int) / prev_instr / instr_ptr (pointer)
-    uint32_t owner = kAbsent;     ///< 3.11+
-    uint32_t is_entry = kAbsent;  ///< 3.11
-    uint32_t stacktop = kAbsent;  ///< 3.11-3.13: int, -1 while the frame executes
-    uint32_t tlbc_index = kAbsent;  ///< 3.14t+
+    uint32_t size = kAbsent;          ///< bytes that hold every field below, localsplus excluded
+    uint32_t previous = kAbsent;      ///< f_back
+    uint32_t code = kAbsent;          ///< f_code / f_executable
+    uint32_t instruction = kAbsent;   ///< f_lasti (int) / prev_instr / instr_ptr (pointer)
+    uint32_t owner = kAbsent;         ///< 3.11+
+    uint32_t is_entry = kAbsent;      ///< 3.11
+    uint32_t stacktop = kAbsent;      ///< 3.11-3.13: int, -1 while the frame executes
+    uint32_t stackpointer = kAbsent;  ///< 3.14+: address of the first free stack slot
+    uint32_t tlbc_index = kAbsent;    ///< 3.14t+
     uint32_t localsplus = kAbsent;
-    uint64_t code_tag_mask = 0;   ///< bits to clear in `code` (3.14+: 7)
+    uint64_t code_tag_mask = 0;  ///< bits to clear in `code` (3.14+: 7)
   } frame;
 
   /// _PyStackChunk: previous 0, size 8, top 16, data 24 (Include/cpython/pystate.h, 3.11-3.15).
@@ -117,25 +122,32 @@ struct Layout {
     uint32_t line_table = kAbsent;  ///< pointer to bytes
     uint32_t flags = kAbsent;
     uint32_t arg_count = kAbsent;
-    uint32_t bytecode = kAbsent;    ///< 3.11+: co_code_adaptive; <=3.10: pointer to co_code bytes
-    uint32_t tlbc = kAbsent;        ///< 3.14t+: _PyCodeArray*
+    uint32_t keyword_arg_count = kAbsent;
+    uint32_t bytecode = kAbsent;      ///< 3.11+: co_code_adaptive; <=3.10: pointer to co_code bytes
+    uint32_t unit_count = kAbsent;    ///< 3.11+: ob_size, the length of the bytecode in code units
+    uint32_t tlbc = kAbsent;          ///< 3.14t+: _PyCodeArray*
     uint32_t locals_names = kAbsent;  ///< co_localsplusnames (3.11+) / co_varnames
     uint32_t locals_kinds = kAbsent;  ///< 3.11+
+    uint32_t cell_names = kAbsent, free_names = kAbsent;  ///< <=3.10
   } code;
 
   struct {
-    uint32_t type = 8;                 ///< ob_type
-    uint32_t type_name = kAbsent;      ///< tp_name in PyTypeObject
+    uint32_t type = 8;             ///< ob_type
+    uint32_t type_name = kAbsent;  ///< tp_name in PyTypeObject
     uint32_t type_flags = kAbsent;
+    uint32_t type_basic_size = kAbsent, type_dict_offset = kAbsent;
+    uint32_t type_cached_keys = kAbsent;  ///< ht_cached_keys in PyHeapTypeObject
     uint32_t bytes_size = kAbsent, bytes_data = kAbsent;
     uint32_t unicode_length = kAbsent, unicode_state = kAbsent;
-    uint32_t ascii_data = kAbsent;     ///< sizeof(PyASCIIObject)
-    uint32_t compact_data = kAbsent;   ///< sizeof(PyCompactUnicodeObject)
+    uint32_t ascii_data = kAbsent;    ///< sizeof(PyASCIIObject)
+    uint32_t compact_data = kAbsent;  ///< sizeof(PyCompactUnicodeObject)
     uint32_t tuple_items = kAbsent, tuple_size = kAbsent;
     uint32_t list_items = kAbsent, list_size = kAbsent;
+    uint32_t set_used = kAbsent;
     uint32_t float_value = kAbsent;
+    uint32_t cell_value = kAbsent;                       ///< ob_ref
     uint32_t long_tag = kAbsent, long_digits = kAbsent;  ///< <=3.11: long_tag is ob_size
-    uint32_t dict_keys = kAbsent, dict_values = kAbsent;
+    uint32_t dict_used = kAbsent, dict_keys = kAbsent, dict_values = kAbsent;
   } object;
 };
 
@@ -147,8 +159,11 @@ bool IsPythonFrame(const Layout& layout, uint8_t owner);
 /// Fails with kUnsupported for any other version, naming it and those known.
 Result<Layout> LayoutFromTable(PyVersion version);
 
-/// Parses _Py_DebugOffsets of 3.13 to 3.15 as found at the start of _PyRuntime; one parser per minor
-/// version. Checks cookie, version, size, and that every offset lies within its structure.
+/// As many bytes from the start of _PyRuntime as any version known needs.
+inline constexpr size_t kDebugOffsetsSize = 888;
+
+/// Parses _Py_DebugOffsets of 3.13 to 3.15 as found at the start of _PyRuntime; one parser per
+/// minor version. Checks cookie, version, size, and that every offset lies within its structure.
 /// Fails with kUnsupported, saying what was seen.
 Result<Layout> LayoutFromDebugOffsets(std::span<const std::byte> bytes);
 

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The golden files are the first bytes of _PyRuntime as released builds for x86-64 hold them.
+#include "sampler/pyabi/debug_offsets.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <vector>
+
+#include "sampler/pyabi/layout.h"
+
+namespace pystrobe::pyabi {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<std::byte> Golden(const std::string& name) {
+  std::ifstream file(std::string(PYSTROBE_GOLDEN_DIR) + "/debug_offsets/" + name + ".bin",
+                     std::ios::binary);
+  std::vector<char> text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_FALSE(text.empty()) << name;
+  std::vector<std::byte> bytes(text.size());
+  std::memcpy(bytes.data(), text.data(), text.size());
+  return bytes;
+}
+
+const char* const kGolden[] = {"3.13.0", "3.14.10", "3.15.2"};
+
+/// The eight bytes at `offset`, to be changed.
+void Put(std::vector<std::byte>& bytes, size_t offset, uint64_t value) {
+  std::memcpy(bytes.data() + offset, &value, sizeof value);
+}
+
+TEST(DebugOffsets, ReadsTheReleasesItKnows) {
+  for (const char* name : kGolden) {
+    auto layout = LayoutFromDebugOffsets(Golden(name));
+    ASSERT_TRUE(layout) << layout.error().message;
+    EXPECT_EQ(layout->version.ToString(), name);
+    EXPECT_FALSE(layout->free_threaded);
+    EXPECT_EQ(layout->gil.enabled, kAbsent);
+    EXPECT_EQ(layout->gil.last_holder, 8U);
+    EXPECT_EQ(layout->gil.locked, 16U);
+    EXPECT_EQ(layout->gil.switch_number, 24U);
+    EXPECT_EQ(layout->frame.previous, 8U);
+    EXPECT_EQ(layout->frame.instruction, 56U);
+    EXPECT_EQ(layout->object.ascii_data, 40U);
+    EXPECT_EQ(layout->object.compact_data, 56U);
+    EXPECT_EQ(layout->object.dict_used, 16U);
+    EXPECT_EQ(layout->frame.tlbc_index, kAbsent);
+    EXPECT_EQ(layout->code.tlbc, kAbsent);
+  }
+}
+
+// Offsets taken from the headers of that very release by a C compiler.
+TEST(DebugOffsets, AgreesWithTheHeadersOf313) {
+  Layout layout = *LayoutFromDebugOffsets(Golden("3.13.0"));
+  EXPECT_EQ(layout.runtime.interpreters_head, 632U);
+  EXPECT_EQ(layout.interpreter.threads_head, 7344U);
+  EXPECT_EQ(layout.interpreter.gc_collecting, 7600U);
+  EXPECT_EQ(layout.thread.frame, 72U);
+  EXPECT_EQ(layout.thread.state, 40U);
+  EXPECT_EQ(layout.thread.datastack_top, 240U);
+  EXPECT_EQ(layout.frame.stacktop, 64U);
+  EXPECT_EQ(layout.frame.owner, 70U);
+  EXPECT_EQ(layout.code.flags, 48U);
+  EXPECT_EQ(layout.code.keyword_arg_count, 60U);
+  EXPECT_EQ(layout.code.bytecode, 200U);
+  EXPECT_EQ(layout.frame.code_tag_mask, 0U);
+}
+
+TEST(DebugOffsets, FramesHoldTaggedReferencesFrom314On) {
+  for (const char* name : {"3.14.10", "3.15.2"}) {
+    Layout layout = *LayoutFromDebugOffsets(Golden(name));
+    EXPECT_EQ(layout.frame.code_tag_mask, 7U);
+    EXPECT_EQ(layout.frame.owner, 74U);
+    EXPECT_EQ(layout.frame.stackpointer, 64U);
+    EXPECT_EQ(layout.frame.stacktop, kAbsent);
+  }
+}
+
+TEST(DebugOffsets, RefusesAWrongCookie) {
+  auto bytes = Golden("3.13.0");
+  bytes[3] = std::byte{'?'};
+  auto layout = LayoutFromDebugOffsets(bytes);
+  ASSERT_FALSE(layout);
+  EXPECT_EQ(layout.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(layout.error().message, HasSubstr("78 64 65 3f"));
+}
+
+TEST(DebugOffsets, RefusesOtherReleases) {
+  for (uint64_t hex : {0x030c01f0, 0x030d00b2, 0x030f00a1, 0x031000f0, 0x040d00f0}) {
+    auto bytes = Golden("3.15.2");
+    Put(bytes, 8, hex);
+    auto layout = LayoutFromDebugOffsets(bytes);
+    ASSERT_FALSE(layout) << hex;
+    EXPECT_THAT(layout.error().message,
+                HasSubstr(PyVersion::FromHex(static_cast<uint32_t>(hex)).ToString()));
+  }
+}
+
+TEST(DebugOffsets, TheTableOfOneReleaseIsNotTakenForAnother) {
+  for (const char* name : kGolden) {
+    for (uint64_t hex : {0x030d01f0, 0x030e01f0, 0x030f01f0}) {
+      auto bytes = Golden(name);
+      bytes.resize(kDebugOffsetsSize);
+      uint64_t own;
+      std::memcpy(&own, bytes.data() + 8, sizeof own);
+      if (hex >> 16 == own >> 16) continue;
+      Put(bytes, 8, hex);
+      EXPECT_FALSE(LayoutFromDebugOffsets(bytes)) << name << " as " << hex;
+    }
+  }
+}
+
+TEST(DebugOffsets, RefusesEveryTruncation) {
+  for (const char* name : kGolden) {
+    auto bytes = Golden(name);
+    while (!bytes.empty()) {
+      bytes.pop_back();
+      EXPECT_FALSE(LayoutFromDebugOffsets(bytes)) << name << " cut to " << bytes.size();
+    }
+  }
+}
+
+/// Fields the sampler does not use, hence may hold anything: byte offsets into the tables.
+template <typename Table>
+std::vector<size_t> Unused() {
+  std::vector<size_t> unused;
+  const auto add = [&unused](size_t offset) { unused.push_back(offset); };
+  add(offsetof(Table, runtime_state.finalizing));
+  add(offsetof(Table, interpreter_state.sysdict));
+  add(offsetof(Table, interpreter_state.builtins));
+  add(offsetof(Table, interpreter_state.gil_runtime_state_enabled));  // free-threaded only
+  add(offsetof(Table, thread_state.prev));
+  add(offsetof(Table, type_object.tp_repr));
+  if constexpr (Table::kMinor >= 14) {
+    add(offsetof(Table, interpreter_state.threads_main));
+    add(offsetof(Table, interpreter_state.tlbc_generation));
+    add(offsetof(Table, interpreter_frame.tlbc_index));
+    add(offsetof(Table, code_object.co_tlbc));
+    add(offsetof(Table, set_object.table));
+    add(offsetof(Table, set_object.mask));
+    for (size_t at = offsetof(Table, gen_object); at < sizeof(Table); at += 8) add(at);
+  }
+  if constexpr (Table::kMinor >= 15) {
+    add(offsetof(Table, thread_state.last_profiled_frame));
+    add(offsetof(Table, thread_state.last_profiled_frame_seq));
+    add(offsetof(Table, thread_state.gil_requested));
+    add(offsetof(Table, thread_state.current_exception));
+    add(offsetof(Table, thread_state.exc_state));
+    add(offsetof(Table, err_stackitem_exc_value));
+    add(offsetof(Table, gc.frame));
+    add(offsetof(Table, gc.generation_stats_size));
+    add(offsetof(Table, gc.generation_stats));
+  }
+  return unused;
+}
+
+template <typename Table>
+void ExpectEveryFieldChecked(const char* name) {
+  const std::vector<size_t> unused = Unused<Table>();
+  for (size_t at = sizeof(debug_offsets::Header); at < sizeof(Table); at += 8) {
+    if (std::ranges::find(unused, at) != unused.end()) continue;
+    for (uint64_t wild : {UINT64_MAX, uint64_t{1} << 40, UINT64_MAX - 15}) {
+      auto bytes = Golden(name);
+      Put(bytes, at, wild);
+      EXPECT_FALSE(LayoutFromDebugOffsets(bytes)) << name << " byte " << at << " = " << wild;
+    }
+  }
+}
+
+TEST(DebugOffsets, RefusesEveryFieldOutOfBounds) {
+  ExpectEveryFieldChecked<debug_offsets::Table13>("3.13.0");
+  ExpectEveryFieldChecked<debug_offsets::Table14>("3.14.10");
+  ExpectEveryFieldChecked<debug_offsets::Table15>("3.15.2");
+}
+
+TEST(DebugOffsets, SurvivesNoise) {
+  std::mt19937_64 random(1);
+  for (const char* name : kGolden) {
+    const auto golden = Golden(name);
+    for (int round = 0; round < 2000; ++round) {
+      auto bytes = golden;
+      for (int change = 0; change < 8; ++change) {
+        Put(bytes, 16 + random() % (bytes.size() - 24), random() >> random() % 64);
+      }
+      auto layout = LayoutFromDebugOffsets(bytes);
+      if (layout) {
+        EXPECT_LE(layout->frame.size, 64U << 10);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pystrobe::pyabi
