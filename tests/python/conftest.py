@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures: the executable, the interpreters, one oracle per target and interpreter."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "interpreters")]
+
+import find  # noqa: E402
+from oracle import Oracle  # noqa: E402
+from pystrobe_command import Pystrobe, find_executable  # noqa: E402
+
+
+@cache
+def all_interpreters() -> list[find.Interpreter]:
+    """One of each name; of the same minor version the last patch release found."""
+    return list({one.name: one for one in find.find()}.values())
+
+
+@cache
+def newest_interpreter() -> find.Interpreter:
+    """The newest that needs no chroot: what tests that do not depend on the version use."""
+    return [one for one in all_interpreters() if not one.root and not one.free_threaded][-1]
+
+
+@cache
+def oracle_of(target: str, interpreter: find.Interpreter) -> Oracle:
+    return Oracle(target, interpreter.command())
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "interpreter" in metafunc.fixturenames:
+        found = all_interpreters()
+        metafunc.parametrize("interpreter", found, ids=[one.name for one in found])
+
+
+@pytest.fixture(scope="session")
+def newest() -> find.Interpreter:
+    return newest_interpreter()
+
+
+@pytest.fixture
+def pystrobe(tmp_path: Path) -> Pystrobe:
+    executable = find_executable()
+    if not executable or not executable.exists():
+        pytest.fail("no pystrobe executable: build it, or name it in PYSTROBE")
+    return Pystrobe(executable, tmp_path)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Native code that lets the interpreter's lock go, beside Python code that wants it."""
+
+import hashlib
+import threading
+import zlib
+
+import control
+
+DATA = bytes(range(256)) * 4096
+
+
+def digest():
+    return hashlib.sha256(DATA).digest()
+
+
+def shrink():
+    return zlib.compress(DATA, 6)
+
+
+def native_work():  # entry
+    while control.running:
+        digest()  # -> digest
+        shrink()  # -> shrink
+
+
+def python_leaf(n):
+    return n * 3
+
+
+def python_work():
+    for n in range(200):
+        python_leaf(n)  # -> python_leaf
+
+
+def main():
+    worker = threading.Thread(target=native_work, name="native")
+    worker.start()  # -> threading.py
+    control.ready()
+    while control.running:
+        python_work()  # -> python_work
+        control.progress[0] += 1
+    worker.join()  # -> threading.py
+
+
+if __name__ == "__main__":
+    main()  # -> main
