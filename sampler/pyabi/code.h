@@ -28,7 +28,8 @@ struct CodeInfo {
   std::string name;  ///< qualname if the version has one, else name
   std::string file;
   std::vector<std::byte> line_table;
-  Address bytecode = 0;        ///< address of the first code unit (3.11+)
+  Address bytecode = 0;        ///< address of the first code unit
+  uint64_t bytecode_size = 0;  ///< in bytes
   std::vector<Address> tlbc;   ///< 3.14t+: address of each thread-local copy of the bytecode
 };
 
@@ -37,12 +38,19 @@ CodeIdentity IdentityOf(const Layout& layout, std::span<const std::byte> code_ob
 
 /// Reads everything about the code object at `code` in two rounds of scattered reads, and reads its
 /// identity again at the end. Nullopt when it changed meanwhile or makes no sense (wrong type, wild
-/// sizes).
+/// sizes). `code_type` is the address of PyCode_Type; 0 when it is not known, then any type will
+/// do.
 std::optional<CodeInfo> ReadCode(const Memory& memory, const Layout& layout, Address code_type,
                                  Address code);
 
-/// The line `frame` is executing; 0 when there is none (an instruction without a line, or one that
-/// lies outside the code). `is_leaf` matters where a caller's pointer stands behind its call.
+/// How many bytes into the bytecode the instruction of `frame` is; negative before the first one.
+/// Nullopt when it lies outside `code`: the frame runs other code than that, or (3.14t+) its thread
+/// made a copy of the bytecode after `code` was read, which should be read again.
+std::optional<int64_t> InstructionOffset(const Layout& layout, const CodeInfo& code,
+                                         const RawFrame& frame);
+
+/// The line `frame` is executing, as the target itself would say; 0 when there is none (an
+/// instruction without a line, or one that lies outside the code).
 uint32_t LineOf(const Layout& layout, const CodeInfo& code, const RawFrame& frame);
 
 /// A str of the target as UTF-8. Nullopt when it is not a compact str or longer than `max_length`.

@@ -219,6 +219,9 @@ void FillObjects(const Table& table, Checker& check, Layout& layout) {
   const auto& text = table.unicode_object;
   out.unicode_length = field("unicode_object.length", text.length, text.size);
   out.unicode_state = field("unicode_object.state", text.state, text.size, 4);
+  // Include/cpython/unicodeobject.h: `interned` has a byte of its own in free-threaded builds of
+  // 3.14 and later.
+  if (layout.free_threaded && Table::kMinor >= 14) out.unicode_kind_shift = 8;
   out.ascii_data = field("unicode_object.asciiobject_size", text.asciiobject_size, text.size);
   if constexpr (requires { text.compactunicodeobject_size; }) {
     out.compact_data = field("unicode_object.compactunicodeobject_size",

@@ -139,6 +139,7 @@ struct Layout {
     uint32_t type_cached_keys = kAbsent;  ///< ht_cached_keys in PyHeapTypeObject
     uint32_t bytes_size = kAbsent, bytes_data = kAbsent;
     uint32_t unicode_length = kAbsent, unicode_state = kAbsent;
+    uint32_t unicode_kind_shift = 2;  ///< bits of the state before `kind`
     uint32_t ascii_data = kAbsent;    ///< sizeof(PyASCIIObject)
     uint32_t compact_data = kAbsent;  ///< sizeof(PyCompactUnicodeObject)
     uint32_t tuple_items = kAbsent, tuple_size = kAbsent;

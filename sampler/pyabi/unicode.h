@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of a str. Private to this room. [any thread]
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "sampler/pyabi/layout.h"
+
+namespace pystrobe::pyabi {
+
+/// What the head of a compact str says of the characters behind it.
+struct StringHead {
+  uint32_t data = 0;    ///< their offset from the start of the object
+  uint32_t width = 0;   ///< bytes per character: 1, 2 or 4
+  uint64_t length = 0;  ///< characters
+  uint64_t byte_count() const { return length * width; }
+};
+
+/// Reads the head from `layout.object.ascii_data` bytes. Nullopt when it is not that of a compact
+/// str, or that of one longer than `max_length` characters.
+std::optional<StringHead> ParseStringHead(const Layout& layout, std::span<const std::byte> head,
+                                          uint64_t max_length);
+
+/// Characters of `width` bytes as UTF-8. What is no character (a lone surrogate, a number beyond
+/// Unicode) becomes U+FFFD.
+std::string ToUtf8(std::span<const std::byte> characters, uint32_t width);
+
+}  // namespace pystrobe::pyabi

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looks at a live interpreter with the readers of sampler/pyabi, for tests/python/test_pyabi.py:
+//
+//   pyabi_probe PID RUNTIME HEXVERSION CODE_TYPE
+//
+// Then one question per line on standard input, answered by one line or more, the last of them ".":
+//
+//   code ADDRESS     name, file and lines (LINExCOUNT for COUNT code units) of a code object
+//   string ADDRESS   a str
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+#include <string>
+
+#include "sampler/pyabi/code.h"
+#include "sampler/pyabi/layout.h"
+#include "sampler/remote/process_memory.h"
+
+namespace pystrobe::pyabi {
+namespace {
+
+struct Target {
+  const Memory& memory;
+  Layout layout;
+  Address runtime;
+  Address code_type;
+};
+
+Result<Layout> FindLayout(const Memory& memory, Address runtime, PyVersion version) {
+  if (version.minor < 13) return LayoutFromTable(version);
+  std::array<std::byte, kDebugOffsetsSize> bytes;
+  if (!memory.Read(runtime, bytes.data(), bytes.size())) {
+    return Fail(ErrorCode::kUnreadable, "no runtime at {:#x}", runtime);
+  }
+  return LayoutFromDebugOffsets(bytes);
+}
+
+RawFrame FrameAt(const Layout& layout, const CodeInfo& code, uint64_t offset) {
+  RawFrame frame;
+  frame.instruction = code.bytecode + offset;
+  if (layout.frame_style == FrameStyle::kFrameObjects) {
+    frame.instruction = layout.version.minor >= 10 ? offset / 2 : offset;
+  }
+  return frame;
+}
+
+void PrintCode(const Target& target, Address address) {
+  const auto code = ReadCode(target.memory, target.layout, target.code_type, address);
+  if (!code) {
+    std::cout << "unreadable\n";
+    return;
+  }
+  std::cout << code->name << '\t' << code->file << '\t';
+  uint64_t count = 0;
+  uint32_t last = 0;
+  const auto flush = [&] {
+    if (count != 0) std::cout << last << 'x' << count << ' ';
+    count = 0;
+  };
+  for (uint64_t offset = 0; offset < code->bytecode_size; offset += 2) {
+    const uint32_t line = LineOf(target.layout, *code, FrameAt(target.layout, *code, offset));
+    if (line != last) flush();
+    last = line;
+    ++count;
+  }
+  flush();
+  std::cout << '\n';
+}
+
+void Answer(const Target& target, const std::string& question) {
+  std::istringstream words(question);
+  std::string verb;
+  Address address = 0;
+  words >> verb >> address;
+  if (verb == "code") PrintCode(target, address);
+  if (verb == "string") {
+    std::cout << ReadString(target.memory, target.layout, address).value_or("unreadable") << '\n';
+  }
+  std::cout << ".\n" << std::flush;
+}
+
+}  // namespace
+}  // namespace pystrobe::pyabi
+
+int main(int argc, char** argv) {
+  using namespace pystrobe;
+  if (argc != 5) {
+    std::cerr << "usage: pyabi_probe PID RUNTIME HEXVERSION CODE_TYPE\n";
+    return 2;
+  }
+  const auto number = [argv](int i) { return std::strtoull(argv[i], nullptr, 0); };
+  const remote::ProcessMemory memory(static_cast<pid_t>(number(1)));
+  const auto version = pyabi::PyVersion::FromHex(static_cast<uint32_t>(number(3)));
+  auto layout = pyabi::FindLayout(memory, number(2), version);
+  if (!layout) {
+    std::cerr << layout.error().message << '\n';
+    return 1;
+  }
+  const pyabi::Target target{memory, *layout, number(2), number(4)};
+  std::string question;
+  while (std::getline(std::cin, question)) pyabi::Answer(target, question);
+  return 0;
+}

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The readers of sampler/pyabi against every interpreter here: do they say what Python itself says?"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from find import Interpreter, find
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGETS = ROOT / "tests" / "targets"
+
+
+@pytest.fixture(params=find(), ids=lambda one: f"{one.version}{'t' if one.free_threaded else ''}")
+def python(request: pytest.FixtureRequest) -> Interpreter:
+    """Every interpreter, all patch releases: layouts may differ between them."""
+    return request.param
+
+
+def probe_path() -> Path:
+    """The newest build of pyabi_probe."""
+    given = os.environ.get("PYSTROBE_BUILD_DIR")
+    builds = [Path(given)] if given else sorted((ROOT / "build").glob("*"))
+    found = [build / "tests/cpp/pyabi_probe" for build in builds]
+    found = [path for path in found if path.exists()]
+    if not found:
+        pytest.skip("pyabi_probe is not built")
+    return max(found, key=lambda path: path.stat().st_mtime)
+
+
+class Target:
+    """A program under test and the probe that looks at it."""
+
+    def __init__(self, interpreter: Interpreter, program: str, *arguments: str) -> None:
+        # The program goes in by -c: it cannot be opened inside a root directory of its own.
+        source = (TARGETS / program).read_text()
+        self.process = subprocess.Popen(
+            interpreter.command("-X", "utf8", "-I", "-c", source, *arguments),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.about = json.loads(self.process.stdout.readline())
+        about = (self.about[key] for key in ("runtime", "hexversion", "code_type"))
+        self.probe = subprocess.Popen(
+            [str(probe_path()), str(self.process.pid), *map(str, about)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def lines(self) -> Iterator[str]:
+        """What the program says, until "end"."""
+        for line in self.process.stdout:
+            if line == "end\n":
+                return
+            yield line
+        raise AssertionError("the program ended early")
+
+    def ask(self, question: str) -> list[str]:
+        self.probe.stdin.write(question + "\n")
+        self.probe.stdin.flush()
+        answer = []
+        for line in self.probe.stdout:
+            if line == ".\n":
+                return answer
+            answer.append(line.rstrip("\n"))
+        raise AssertionError("the probe ended early")
+
+    def close(self) -> None:
+        for process in (self.probe, self.process):
+            process.stdin.close()
+            process.wait(timeout=30)
+
+
+@pytest.fixture
+def target(python: Interpreter) -> Iterator[object]:
+    """Starts programs: target("name.py", arguments...)."""
+    started = []
+
+    def start(program: str, *arguments: str) -> Target:
+        started.append(Target(python, program, *arguments))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+
+
+def test_names_files_and_lines_are_those_python_says(target) -> None:
+    program = target("code_objects.py")
+    expected = [json.loads(line) for line in program.lines()]
+    assert len(expected) > 2000
+    wrong = []
+    for code in expected:
+        answer = program.ask(f"code {code['address']}")
+        if answer != ["\t".join((code["name"], code["file"], code["lines"]))]:
+            wrong.append((code, answer))
+    assert not wrong, f"{len(wrong)} of {len(expected)}, first: {wrong[0]}"
