@@ -11,6 +11,13 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo)
 endif()
 
+# Where the executable is installed: a wheel has its own place for scripts.
+if(DEFINED SKBUILD_SCRIPTS_DIR)
+  set(PYSTROBE_BIN_DIR ${SKBUILD_SCRIPTS_DIR})
+else()
+  set(PYSTROBE_BIN_DIR bin)
+endif()
+
 option(PYSTROBE_WERROR "Treat warnings as errors" OFF)
 set(PYSTROBE_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")
 
@@ -18,7 +25,10 @@ add_library(pystrobe_options INTERFACE)
 target_compile_options(pystrobe_options INTERFACE -Wall -Wextra -Wconversion
   $<$<BOOL:${PYSTROBE_WERROR}>:-Werror>)
 target_include_directories(pystrobe_options INTERFACE ${PROJECT_SOURCE_DIR})
-if(PYSTROBE_SANITIZE)
+if(NOT PYSTROBE_SANITIZE)
+  # What is shipped runs wherever glibc is new enough, whatever C++ runtime is installed there.
+  target_link_options(pystrobe_options INTERFACE -static-libstdc++ -static-libgcc)
+else()
   target_compile_options(pystrobe_options INTERFACE
     -fsanitize=${PYSTROBE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(pystrobe_options INTERFACE -fsanitize=${PYSTROBE_SANITIZE})

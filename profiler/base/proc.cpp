@@ -157,6 +157,8 @@ ProcessStatus ParseStatus(std::string_view text) {
       status.saved_uid = NumberOr(TakeWord(line), status.saved_uid);
     } else if (key == "Gid") {
       status.real_gid = NumberOr(TakeWord(line), status.real_gid);
+    } else if (key == "Tgid") {
+      status.process = NumberOr(TakeWord(line), status.process);
     } else if (key == "TracerPid") {
       status.tracer = NumberOr(TakeWord(line), status.tracer);
     } else if (key == "Seccomp") {

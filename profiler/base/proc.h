@@ -57,6 +57,7 @@ std::optional<SchedStat> ParseSchedStat(std::string_view text);
 struct ProcessStatus {
   uid_t real_uid = 0, effective_uid = 0, saved_uid = 0;
   gid_t real_gid = 0;
+  pid_t process = 0;  ///< Tgid: the process that a thread belongs to
   pid_t tracer = 0;
   int seccomp = 0;                  ///< 0 none, 1 strict, 2 filter
   uint64_t effective_capabilities = 0, permitted_capabilities = 0;

@@ -6,17 +6,21 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "profiler/base/error.h"
+#include "profiler/base/scoped_fd.h"
 #include "sampler/pyabi/layout.h"
 #include "sampler/remote/process_memory.h"
 
 namespace pystrobe::remote {
 
 using pyabi::Address;
+
+class ThreadIds;
 
 /// One PyThreadState.
 struct PyThread {
@@ -41,6 +45,7 @@ struct TargetInfo {
   std::string found_by;          ///< "dynamic symbol", "symbol table", "section", "memory scan"
   /// The target's own __rseq_offset when its libc registers rseq and a check against /proc agreed.
   std::optional<int64_t> rseq_offset;
+  std::string rseq_reason;       ///< why rseq_offset is not there
 };
 
 /// Opens the process and finds its interpreter: /proc/PID/maps -> ELF -> _PyRuntime -> version ->
@@ -50,11 +55,14 @@ struct TargetInfo {
 ///
 /// Errors: kNotFound (no such pid), kExited, kPermission (with the exact refusal and the least
 /// privilege that helps: see permission.h), kNotPython (says what it runs: PyPy, 32 bit, zombie,
-/// kernel thread, no interpreter found), kUnsupported (found, but the layout did not hold: what was
-/// seen).
+/// kernel thread, no interpreter found, or one that has not started yet: a process just begun may
+/// become Python a moment later), kUnsupported (found, but the layout did not hold: what was seen).
 class Target {
  public:
   static Result<Target> Open(pid_t pid);
+  Target(Target&&) noexcept;
+  Target& operator=(Target&&) noexcept;
+  ~Target();
 
   const TargetInfo& info() const { return info_; }
   const pyabi::Layout& layout() const { return info_.layout; }
@@ -70,10 +78,15 @@ class Target {
   bool StillThere() const;
 
  private:
-  Target(TargetInfo info, ProcessMemory memory) : info_(std::move(info)), memory_(memory) {}
+  Target(TargetInfo info, ProcessMemory memory, ScopedFd address_space,
+         std::unique_ptr<ThreadIds> ids);
 
   TargetInfo info_;
   ProcessMemory memory_;
+  /// /proc/PID/mem, opened once: it stays with the address space of that moment, so it reads nothing
+  /// any more after an exit or exec.
+  ScopedFd address_space_;
+  std::unique_ptr<ThreadIds> ids_;
 };
 
 }  // namespace pystrobe::remote

@@ -3,13 +3,14 @@
 #
 # Puts interpreters that this machine lacks where the tests find them:
 #
-#   tests/interpreters/fetch.sh [NAME...]      default: all of them, one after the other
+#   tests/interpreters/fetch.sh [NAME...]      default: sid and 3.13t
 #
 #   sid     a Debian sid root with python3.14, python3.15 and their headers (about a minute)
 #   3.13t   CPython 3.13 of Debian trixie, free-threaded, built here (minutes)
 #   3.14t   CPython 3.14 of Debian sid, free-threaded, built here (minutes)
 #   3.15t   CPython 3.15 of Debian sid, free-threaded, built here (minutes)
 #
+# The last two only on request: sid's sources move, and a mirror that is behind has lost them.
 # Into ${PYSTROBE_INTERPRETERS:-~/.cache/pystrobe/interpreters}. What is complete is left alone, so
 # that a run cut short is simply repeated. Packages come from the Debian mirror that this machine's
 # own apt uses, or from PYSTROBE_DEBIAN_MIRROR. Needs root (or sudo) for debootstrap and packages.
@@ -125,7 +126,7 @@ cc_triplet() { cc -print-multiarch 2>/dev/null || echo x86_64-linux-gnu; }
 
 mkdir -p "$destination"
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(sid 3.13t 3.14t 3.15t)
+[ ${#names[@]} -gt 0 ] || names=(sid 3.13t)
 for name in "${names[@]}"; do
   case $name in sid | 3.13t | 3.14t | 3.15t) ;; *) die "no such interpreter: $name" ;; esac
   # One at a time per name, however many callers there are.

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OLDEST = (3, 8)
-_PROBE = (
-    "import sys, sysconfig; assert sys.implementation.name == 'cpython';"
-    "print('%d.%d.%d' % sys.version_info[:3], int(bool(sysconfig.get_config_var('Py_GIL_DISABLED'))))"
-)
+_PROBE = """
+import sys, sysconfig
+assert sys.implementation.name == "cpython"
+print("%d.%d.%d" % sys.version_info[:3], int(bool(sysconfig.get_config_var("Py_GIL_DISABLED"))))
+"""
 
 
 @dataclass(frozen=True)

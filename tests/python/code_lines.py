@@ -5,6 +5,7 @@ stdin: JSON {"sources": [[file, text], ...], "modules": [name, ...]}.
 stdout: JSON [[file, name, qualified name, first line, [lines]], ...]; files by their last part.
 """
 
+import contextlib
 import dis
 import importlib
 import json
@@ -30,10 +31,8 @@ def visit(code, file, out):
 
 def source_files(names):
     for name in names:
-        try:
+        with contextlib.suppress(ImportError):  # a module that other versions have
             importlib.import_module(name)
-        except ImportError:
-            pass  # a module that other versions have
     packages = {name.split(".")[0] for name in names}
     for name, module in sorted(sys.modules.items()):
         path = getattr(module, "__file__", None)

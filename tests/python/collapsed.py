@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collapsed stacks as pystrobe writes them: `function (file.py:line)`, root first, count last."""
+"""Collapsed stacks as pystrobe writes them: `function (file.py:line)`, root first, value last.
+
+Where several threads were sampled, a stack begins with its thread: `name [tid]`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+THREAD = re.compile(r".* \[\d+(, interpreter \d+)?\]")
+NO_FRAMES = "[no Python frames]"
 FRAME = re.compile(r"(?P<name>.*) \((?P<file>[^()]*?)(?::(?P<line>\d+))?\)")
 
 
@@ -19,6 +24,7 @@ class Frame(NamedTuple):
 class Stack(NamedTuple):
     frames: tuple[Frame, ...]  # root first
     samples: int
+    thread: str = ""
 
 
 def make_frame(name: str, file: str, line: int) -> Frame:
@@ -34,9 +40,14 @@ def parse_frame(text: str) -> Frame:
 
 def parse_lines(lines: Iterable[str]) -> Iterator[Stack]:
     for line in lines:
-        stack, _, count = line.rstrip("\n").rpartition(" ")
-        if stack:
-            yield Stack(tuple(parse_frame(frame) for frame in stack.split(";")), int(count))
+        stack, _, value = line.rstrip("\n").rpartition(" ")
+        if not stack:
+            continue
+        frames = stack.split(";")
+        thread = frames.pop(0) if THREAD.fullmatch(frames[0]) else ""
+        if frames == [NO_FRAMES]:
+            frames = []
+        yield Stack(tuple(parse_frame(frame) for frame in frames), int(value), thread)
 
 
 def parse(text: str) -> list[Stack]:

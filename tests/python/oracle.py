@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import itertools
 import json
 import re
 import subprocess
@@ -54,7 +55,8 @@ def load_target(name: str) -> ModuleType:
     if str(TARGETS) not in sys.path:
         sys.path.insert(0, str(TARGETS))
     spec = importlib.util.spec_from_file_location(f"target_{name}", TARGETS / f"{name}.py")
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -85,6 +87,7 @@ class Oracle:
         self.target = target
         sources = target_sources(target)
         self._own = {file for file, _ in sources}
+        self._has_threads = "threading" in imported_modules(sources[0][1])
         self._calls: dict[tuple[str, int], list[str]] = {}
         self._entries: set[tuple[str, str]] = set()
         for file, text in sources:
@@ -120,13 +123,14 @@ class Oracle:
     def why_impossible(self, frames: Sequence[Frame]) -> str | None:
         """None when the stack (root first) can be."""
         if not frames:
-            return "empty stack"
+            # A thread that is being born, is dying, or lent itself to another interpreter.
+            return None if self._has_threads else "empty stack"
         if reason := self._check_root(frames[0]):
             return reason
         for frame in frames:
             if reason := self._check_line(frame):
                 return reason
-        for caller, callee in zip(frames, frames[1:]):
+        for caller, callee in itertools.pairwise(frames):
             if reason := self._check_call(caller, callee):
                 return reason
         return None

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -147,10 +147,8 @@ def wait_until_ready(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 def end_group(process: subprocess.Popen[str]) -> None:
     """Kills the target and the children it may have; the group is its own."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
     if process.stdout:
         process.stdout.close()

@@ -62,7 +62,7 @@ def install(control, seconds):
 
 def main():
     path, seconds = sys.argv[1], float(sys.argv[2])
-    sys.argv[:] = [path] + sys.argv[3:]
+    sys.argv[:] = [path, *sys.argv[3:]]
     sys.path.insert(0, os.path.dirname(path))
     import control
 

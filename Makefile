@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The front door. Every target sets up what it needs: on Debian missing packages are installed (as
+# root or through sudo); Python tools live in .venv. The C++ build itself is CMake's.
+#
+#   make demo     build, attach to a real program, leave demo.html and demo.strobe
+#   make build    .venv with the package installed: .venv/bin/pystrobe
+#   make test     C++ tests (GoogleTest) and end-to-end tests (pytest)
+#   make matrix   the end-to-end tests on every interpreter, 3.8 to 3.15, fetching those missing
+#   make bench    the figures, side by side with other profilers
+#   make lint     clang-format, clang-tidy, ruff, mypy
+#   make wheel    dist/*.whl, for any Linux with this glibc or a later one
+#   make clean    removes what the targets above made
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := $(CURDIR)/.venv
+BUILD := build/release
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
+# The compiler cache is used where there is one.
+ifneq ($(shell command -v ccache),)
+export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
+endif
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+PACKAGE_SOURCES := CMakeLists.txt pyproject.toml $(shell find cmake profiler sampler cli pyext \
+	-type f -not -name '*.pyc' 2>/dev/null)
+
+.PHONY: help demo build test matrix bench lint wheel clean setup-build setup-test setup-matrix \
+	setup-lint
+
+help:
+	@sed -n 's/^#   make/  make/p' Makefile
+
+setup-build:
+	@scripts/setup.sh build test
+setup-matrix:
+	@scripts/setup.sh build test matrix
+setup-lint:
+	@scripts/setup.sh build test lint
+
+# A virtual environment with the tools of one dependency group of pyproject.toml.
+$(VENV)/bin/python: | setup-build
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/python -m pip install -q --upgrade 'pip>=25.1'
+$(VENV)/.group-%: pyproject.toml | $(VENV)/bin/python
+	@$(VENV)/bin/python -m pip install -q --group $*
+	@touch $@
+
+# The package, built in $(BUILD) where the C++ tests are built too.
+$(VENV)/.installed: $(PACKAGE_SOURCES) | $(VENV)/.group-build
+	@echo "Building (minutes the first time) ..."
+	@$(VENV)/bin/python -m pip install -q --no-build-isolation --no-deps --force-reinstall \
+		-C build-dir=$(BUILD) -C cmake.define.PYSTROBE_BUILD_TESTS=ON .
+	@touch $@
+
+build: setup-build $(VENV)/.installed
+
+demo: build
+	@scripts/demo.sh $(VENV)
+
+test: setup-build $(VENV)/.group-test $(VENV)/.installed
+	@scripts/test.sh $(BUILD) $(VENV)
+
+matrix: setup-matrix $(VENV)/.group-test $(VENV)/.installed
+	@tests/interpreters/fetch.sh
+	@echo "The tests will run on:"; tests/interpreters/find.py
+	@scripts/test.sh $(BUILD) $(VENV)
+
+bench: setup-matrix $(VENV)/.group-bench $(VENV)/.installed
+	@$(VENV)/bin/python bench/run.py
+
+lint: setup-lint $(VENV)/.group-lint $(VENV)/.group-test $(VENV)/.group-build
+	@scripts/lint.sh $(VENV)
+
+wheel: setup-build $(VENV)/.group-wheel
+	@scripts/wheel.sh $(VENV)
+
+clean:
+	rm -rf build dist .venv .pytest_cache .mypy_cache .ruff_cache demo.html demo.strobe

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pybind11/stl.h>
+
+#include <cmath>
+#include <memory>
+
+#include "profiler/analyze/profile.h"
+#include "profiler/store/strobe.h"
+#include "pyext/module/core.h"
+#include "pyext/module/errors.h"
+
+namespace pystrobe::pyext {
+namespace {
+
+namespace py = pybind11;
+using py::literals::operator""_a;
+
+// What is computed without the GIL. The profile points into the file.
+struct Report {
+  std::unique_ptr<store::StrobeFile> file;
+  Profile profile;
+  std::vector<FunctionRow> functions;
+};
+
+Result<Report> MakeReport(const std::string& path, Mode mode, const FoldOptions& options) {
+  Result<std::unique_ptr<store::StrobeFile>> file = store::StrobeFile::Open(path);
+  if (!file) return std::unexpected(file.error());
+  Report report;
+  report.file = std::move(*file);
+  Result<Profile> profile = Fold(*report.file, options);
+  if (!profile) return std::unexpected(profile.error());
+  report.profile = std::move(*profile);
+  report.functions = FunctionTable(report.profile, mode);
+  return report;
+}
+
+Result<Mode> ModeByName(std::string_view name) {
+  for (const Mode mode : {Mode::kWall, Mode::kCpu, Mode::kGil}) {
+    if (ModeName(mode) == name) return mode;
+  }
+  return FailWithHint(ErrorCode::kInvalidArgument, "one of wall, cpu, gil", "no such mode: '{}'",
+                      name);
+}
+
+Result<int64_t> ToNanoseconds(double seconds, std::string_view what) {
+  constexpr double kLargest = 9e9;  // 285 years, which fits the type
+  if (!(seconds >= 0 && seconds <= kLargest)) {
+    return Fail(ErrorCode::kInvalidArgument, "{} must be seconds from the start, not {}", what,
+                seconds);
+  }
+  return std::llround(seconds * 1e9);
+}
+
+py::dict ToDict(const Weights& weights) {
+  return py::dict("samples"_a = weights.samples, "cpu_samples"_a = weights.cpu_samples,
+                  "gil_samples"_a = weights.gil_samples, "wall_ns"_a = weights.wall_ns,
+                  "cpu_ns"_a = weights.cpu_ns, "gil_ns"_a = weights.gil_ns);
+}
+
+py::dict ToDict(const Metadata& metadata) {
+  return py::dict("pid"_a = metadata.pid, "command"_a = metadata.command,
+                  "executable"_a = metadata.executable,
+                  "python_version"_a = metadata.python_version, "host"_a = metadata.host,
+                  "pystrobe_version"_a = metadata.pystrobe_version,
+                  "pause_mode"_a = metadata.pause_mode,
+                  "start_unix_ns"_a = metadata.start_unix_ns,
+                  "wanted_rate_hz"_a = metadata.wanted_rate_hz,
+                  "max_overhead"_a = metadata.max_overhead, "cpu_count"_a = metadata.cpu_count);
+}
+
+py::dict ToDict(const Quality& quality) {
+  return py::dict(
+      "deadlines"_a = quality.deadlines, "samples"_a = quality.samples, "taken"_a = quality.taken,
+      "proved"_a = quality.proved, "marked"_a = quality.marked,
+      "incomplete"_a = quality.incomplete, "late"_a = quality.late, "lost"_a = quality.lost,
+      "retries"_a = quality.retries, "unresolved"_a = quality.unresolved,
+      "reused_code"_a = quality.reused_code, "duration_ns"_a = quality.duration_ns,
+      "held_ns"_a = quality.held_ns, "run_delay_ns"_a = quality.run_delay_ns,
+      "own_cpu_ns"_a = quality.own_cpu_ns, "achieved_rate_hz"_a = quality.achieved_rate_hz,
+      "final_rate_hz"_a = quality.final_rate_hz, "complete"_a = quality.complete,
+      "cpu_source"_a = quality.cpu_source);
+}
+
+py::list ThreadList(const Profile& profile) {
+  const Tables& tables = profile.tables();
+  py::list list;
+  for (const ThreadProfile& entry : profile.threads) {
+    const Thread& thread = tables.thread(entry.thread);
+    list.append(py::dict("tid"_a = thread.tid, "name"_a = tables.text(thread.name),
+                         "interpreter"_a = thread.interpreter, "total"_a = ToDict(entry.total)));
+  }
+  return list;
+}
+
+py::list FunctionList(const Report& report) {
+  const Tables& tables = report.profile.tables();
+  py::list list;
+  for (const FunctionRow& row : report.functions) {
+    const Function& function = tables.function(row.function);
+    list.append(py::dict("name"_a = tables.text(function.name),
+                         "file"_a = tables.text(function.file),
+                         "first_line"_a = function.first_line,
+                         "hottest_line"_a = row.hottest_line, "self"_a = ToDict(row.self),
+                         "total"_a = ToDict(row.total)));
+  }
+  return list;
+}
+
+}  // namespace
+
+py::dict ReadReport(const std::string& path, const ReportOptions& options) {
+  const Mode mode = ValueOrRaise(ModeByName(options.mode));
+  FoldOptions fold;
+  fold.thread = options.thread;
+  fold.since_ns = ValueOrRaise(ToNanoseconds(options.since, "since"));
+  if (options.until) fold.until_ns = ValueOrRaise(ToNanoseconds(*options.until, "until"));
+  fold.include_idle = options.include_idle;
+  Result<Report> result = [&] {
+    const py::gil_scoped_release released;
+    return MakeReport(path, mode, fold);
+  }();
+  const Report report = ValueOrRaise(std::move(result));
+  return py::dict("metadata"_a = ToDict(report.file->metadata()),
+                  "quality"_a = ToDict(report.file->quality()),
+                  "cut_off"_a = report.file->cut_off(), "mode"_a = options.mode,
+                  "total"_a = ToDict(report.profile.total),
+                  "idle_threads_hidden"_a = report.profile.idle_threads_hidden,
+                  "threads"_a = ThreadList(report.profile), "functions"_a = FunctionList(report));
+}
+
+}  // namespace pystrobe::pyext

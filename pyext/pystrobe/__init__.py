@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pystrobe: a truthful sampling profiler for running Python programs.
+
+The command line does most of the work: ``pystrobe attach PID``, or ``python -m pystrobe``. From
+Python:
+
+>>> import pystrobe
+>>> for thread in pystrobe.dump(pid).threads:          # every thread's stack, now
+...     print(thread.name, thread.frames[0])
+>>> report = pystrobe.read("out.strobe")               # where the time went, as data
+>>> report.functions[0].name
+
+Nothing is loaded before it is used: importing the package costs about a millisecond.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pystrobe._dump import Dump, Frame, Local, ThreadStack, dump
+    from pystrobe._errors import (
+        CorruptFileError,
+        Error,
+        InvalidArgumentError,
+        NotFoundError,
+        NotPythonError,
+        PermissionDeniedError,
+        TargetExitedError,
+        UnsupportedTargetError,
+    )
+    from pystrobe._executable import executable
+    from pystrobe._report import (
+        FunctionTimes,
+        Metadata,
+        Quality,
+        Report,
+        ThreadTimes,
+        Weights,
+        read,
+    )
+
+    __version__: str
+
+# Where each public name lives; type checkers read the imports above instead.
+_HOMES = {
+    "Dump": "_dump",
+    "Frame": "_dump",
+    "Local": "_dump",
+    "ThreadStack": "_dump",
+    "dump": "_dump",
+    "CorruptFileError": "_errors",
+    "Error": "_errors",
+    "InvalidArgumentError": "_errors",
+    "NotFoundError": "_errors",
+    "NotPythonError": "_errors",
+    "PermissionDeniedError": "_errors",
+    "TargetExitedError": "_errors",
+    "UnsupportedTargetError": "_errors",
+    "executable": "_executable",
+    "FunctionTimes": "_report",
+    "Metadata": "_report",
+    "Quality": "_report",
+    "Report": "_report",
+    "ThreadTimes": "_report",
+    "Weights": "_report",
+    "read": "_report",
+}
+
+__all__ = [
+    "CorruptFileError",
+    "Dump",
+    "Error",
+    "Frame",
+    "FunctionTimes",
+    "InvalidArgumentError",
+    "Local",
+    "Metadata",
+    "NotFoundError",
+    "NotPythonError",
+    "PermissionDeniedError",
+    "Quality",
+    "Report",
+    "TargetExitedError",
+    "ThreadStack",
+    "ThreadTimes",
+    "UnsupportedTargetError",
+    "Weights",
+    "__version__",
+    "dump",
+    "executable",
+    "read",
+]
+
+
+def __getattr__(name: str) -> object:
+    value: object
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value = version("pystrobe")
+    elif name in _HOMES:
+        from importlib import import_module
+
+        value = getattr(import_module(f"pystrobe.{_HOMES[name]}"), name)
+    else:
+        raise AttributeError(f"module 'pystrobe' has no attribute '{name}'")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the native executable of this installation is."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+
+
+def executable() -> str:
+    """The path of the ``pystrobe`` executable that was installed with this package.
+
+    :raises FileNotFoundError: it is not there; the message names where it should be.
+    """
+    expected = os.path.join(sysconfig.get_path("scripts"), "pystrobe")
+    if os.path.isfile(expected) and _belongs_here():
+        return expected
+    # Installed by another scheme (--user, --prefix, --target): the installer's record knows.
+    from importlib.metadata import PackageNotFoundError, files
+
+    try:
+        recorded = files("pystrobe") or []
+    except PackageNotFoundError:
+        recorded = []
+    for entry in recorded:
+        if entry.name == "pystrobe" and entry.parent.name == "bin":
+            path = os.path.realpath(str(entry.locate()))
+            if os.path.isfile(path):
+                return path
+    raise FileNotFoundError(
+        f"the pystrobe executable is not at {expected}, nor where the installer's record says; "
+        "install the package again"
+    )
+
+
+def _belongs_here() -> bool:
+    """Whether this package is part of the environment that sysconfig speaks of."""
+    here = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    return here in {os.path.realpath(sysconfig.get_path(name)) for name in ("platlib", "purelib")}

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recording as data: where the time went."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pystrobe import _core
+
+Mode = Literal["wall", "cpu", "gil"]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much of the recording something got, by each of the three measures."""
+
+    samples: int
+    cpu_samples: int  #: of those, while running or runnable
+    gil_samples: int  #: of those, while holding the interpreter's lock
+    wall_ns: int
+    cpu_ns: int  #: as the kernel charged it
+    gil_ns: int
+
+    def nanoseconds(self, mode: Mode) -> int:
+        """The time by the measure named."""
+        return {"wall": self.wall_ns, "cpu": self.cpu_ns, "gil": self.gil_ns}[mode]
+
+
+@dataclass(frozen=True)
+class FunctionTimes:
+    name: str
+    file: str
+    first_line: int
+    hottest_line: int  #: the line with the most time
+    self: Weights  #: the function's own time
+    total: Weights  #: with what it called; recursion counted once
+
+
+@dataclass(frozen=True)
+class ThreadTimes:
+    tid: int
+    name: str
+    interpreter: int
+    total: Weights
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What was known when sampling started."""
+
+    pid: int
+    command: tuple[str, ...]
+    executable: str
+    python_version: str
+    host: str
+    pystrobe_version: str
+    pause_mode: str  #: how running threads were held still
+    start_unix_ns: int
+    wanted_rate_hz: float
+    max_overhead: float  #: 0: no limit
+    cpu_count: int
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How far the recording can be trusted."""
+
+    deadlines: int  #: times at which a sample was due
+    samples: int  #: thread stacks recorded
+    taken: int  #: deadlines at which one was taken
+    proved: int  #: of those, proved consistent
+    marked: int  #: of those, kept without proof
+    incomplete: int  #: of those, not reaching the thread's first frame
+    late: int  #: more than one period after the deadline
+    lost: int  #: deadlines without a sample
+    retries: int
+    unresolved: int  #: frames whose function could not be read
+    reused_code: int
+    duration_ns: int
+    held_ns: int  #: time the target waited because of the sampler
+    run_delay_ns: int  #: the kernel's count of it, other causes included
+    own_cpu_ns: int
+    achieved_rate_hz: float
+    final_rate_hz: float
+    complete: bool  #: False: the sampler was cut off
+    cpu_source: str  #: "schedstat" (exact) or "stat" (10 ms ticks)
+
+
+@dataclass(frozen=True)
+class Report:
+    metadata: Metadata
+    quality: Quality
+    mode: Mode
+    total: Weights
+    threads: tuple[ThreadTimes, ...]  #: by descending CPU time
+    functions: tuple[FunctionTimes, ...]  #: by descending own time in `mode`
+    idle_threads_hidden: int
+    cut_off: str  #: empty, or what is missing of a file that was cut off
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    mode: Mode = "wall",
+    thread: str | None = None,
+    since: float = 0.0,
+    until: float | None = None,
+    include_idle: bool = False,
+) -> Report:
+    """Reads a ``.strobe`` file and adds up its samples.
+
+    :param thread: keep only threads whose name contains this, or whose id it is.
+    :param since: leave out what came before, in seconds from the start; ``until`` likewise.
+    :param include_idle: keep threads that hardly ran.
+    :raises Error: a subclass says what is wrong with the file or the arguments.
+    """
+    raw = _core.read(os.fspath(path), mode, thread, since, until, include_idle)
+    metadata = raw["metadata"]
+    return Report(
+        metadata=Metadata(**{**metadata, "command": tuple(metadata["command"])}),
+        quality=Quality(**raw["quality"]),
+        mode=mode,
+        total=Weights(**raw["total"]),
+        threads=tuple(_weighted(ThreadTimes, thread) for thread in raw["threads"]),
+        functions=tuple(_weighted(FunctionTimes, row) for row in raw["functions"]),
+        idle_threads_hidden=raw["idle_threads_hidden"],
+        cut_off=raw["cut_off"],
+    )
+
+
+def _weighted(cls: type[Any], fields: dict[str, Any]) -> Any:
+    nested = {
+        name: Weights(**value) if isinstance(value, dict) else value
+        for name, value in fields.items()
+    }
+    return cls(**nested)

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/identify.h"
+
+#include <elf.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "profiler/base/proc.h"
+#include "sampler/remote/find_runtime.h"
+
+namespace pystrobe::remote {
+namespace {
+
+constexpr std::string_view kSupported = "pystrobe knows CPython 3.8 to 3.15.";
+
+std::string_view FileName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+std::optional<Elf64_Ehdr> ReadHeader(const std::string& path) {
+  auto fd = OpenForReading(path);
+  Elf64_Ehdr header{};
+  if (!fd || read(fd->get(), &header, sizeof header) != sizeof header) return std::nullopt;
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return std::nullopt;
+  return header;
+}
+
+}  // namespace
+
+std::optional<Error> WhyNoProgram(pid_t pid) {
+  auto stat = pid > 0 ? ReadTaskStat(pid, pid)
+                      : Result<TaskStat>(Fail(ErrorCode::kNotFound, "not a pid"));
+  if (!stat) {
+    if (access("/proc/self/stat", R_OK) != 0) {
+      return Error{ErrorCode::kNotFound, "/proc is not mounted here", "mount -t proc proc /proc"};
+    }
+    return Error{ErrorCode::kNotFound, fmt::format("there is no process {}", pid),
+                 "A pid inside a container differs from the pid outside: `pgrep -af python` here "
+                 "lists those you can reach."};
+  }
+  auto status = ReadStatus(pid);
+  if (status && status->process != 0 && status->process != pid) {
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("{} is a thread ({}) of process {}", pid, stat->name, status->process),
+                 fmt::format("Use {}: its threads are all sampled.", status->process)};
+  }
+  if (stat->state == 'Z' || stat->state == 'X') {
+    return Error{ErrorCode::kNotPython,
+                 fmt::format("process {} ({}) has ended; it is a zombie that its parent {} has not "
+                             "waited for",
+                             pid, stat->name, stat->parent),
+                 {}};
+  }
+  constexpr pid_t kKernelThreads = 2;  // kthreadd, the parent of all
+  if (pid == kKernelThreads || stat->parent == kKernelThreads) {
+    return Error{ErrorCode::kNotPython,
+                 fmt::format("process {} ({}) is a thread of the kernel", pid, stat->name), {}};
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> WhyForeign(pid_t pid, const std::string& executable) {
+  auto header = ReadHeader(fmt::format("/proc/{}/exe", pid));
+  if (!header) return std::nullopt;
+  if (header->e_ident[EI_CLASS] != ELFCLASS64) {
+    return Error{ErrorCode::kNotPython,
+                 fmt::format("process {} is a 32-bit program ({})", pid, executable),
+                 "Only 64-bit programs can be sampled."};
+  }
+  if (header->e_machine != EM_X86_64) {
+    return Error{ErrorCode::kNotPython,
+                 fmt::format("process {} is built for another processor ({}, ELF machine {})", pid,
+                             executable, header->e_machine),
+                 {}};
+  }
+  return std::nullopt;
+}
+
+Error WhyNotPython(pid_t pid, const pyabi::Memory& memory, const std::string& executable,
+                   const std::vector<Module>& modules) {
+  for (const Module& module : modules) {
+    std::string_view name = module.file_name();
+    if (name.starts_with("libpypy") || name.starts_with("pypy")) {
+      return {ErrorCode::kNotPython,
+              fmt::format("process {} runs PyPy ({}), not CPython", pid, module.path),
+              std::string(kSupported)};
+    }
+  }
+  for (const Module& module : modules) {
+    if (!module.image.FindSymbol(memory, "Py_GetVersion")) continue;
+    auto version = ParseFileName(module.file_name());
+    return {ErrorCode::kUnsupported,
+            fmt::format("process {} runs a Python without _PyRuntime ({}{})", pid, module.path,
+                        version ? ", " + version->ToString() : ""),
+            std::string(kSupported)};
+  }
+  std::string_view name = FileName(executable);
+  Error error{ErrorCode::kNotPython,
+              fmt::format("process {} runs {}; no Python interpreter was found in it ({} ELF files "
+                          "searched)",
+                          pid, executable, modules.size()),
+              {}};
+  if (name == "sh" || name == "bash" || name == "dash" || name == "sudo" || name == "env" ||
+      name == "timeout" || name == "docker" || name == "tini") {
+    error.hint = fmt::format("It may have started the Python you mean: `pgrep -P {} -a` lists its "
+                             "children.",
+                             pid);
+  }
+  return error;
+}
+
+}  // namespace pystrobe::remote

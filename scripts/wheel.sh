@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# dist/*.whl, stripped and with the tag of the oldest glibc it runs on: scripts/wheel.sh VENV.
+set -euo pipefail
+venv=$1
+rm -rf dist build/wheel-raw
+echo "wheel: building"
+"$venv/bin/python" -m build --wheel --no-isolation --outdir build/wheel-raw \
+  -C build-dir=build/wheel . >build/wheel.log 2>&1 || {
+  tail -n 30 build/wheel.log >&2
+  echo "wheel: the build failed (log: build/wheel.log)" >&2
+  exit 1
+}
+PATH=$venv/bin:$PATH "$venv/bin/auditwheel" repair --wheel-dir dist build/wheel-raw/*.whl \
+  >build/auditwheel.log 2>&1 || {
+  cat build/auditwheel.log >&2
+  exit 1
+}
+ls -1 dist/*.whl

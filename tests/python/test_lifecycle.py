@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Targets that end, replace themselves, fork or stop, and samplers that die."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from collapsed import Stack
+from conftest import oracle_of
+from find import Interpreter
+from pystrobe_command import Pystrobe, Recorded
+from running import Running, running
+
+PAUSES = pytest.mark.parametrize("pause", ["preempt", "ptrace", "none"])
+
+
+def names_in(stacks: list[Stack]) -> set[str]:
+    return {frame.name for stack in stacks for frame in stack.frames}
+
+
+def sample_to_the_end(pystrobe: Pystrobe, target: Running) -> Recorded:
+    path = pystrobe.directory / "end.strobe"
+    finished = pystrobe.succeed("attach", str(target.pid), "-r", "1000", "-o", str(path))
+    return Recorded(pystrobe, path, finished)
+
+
+@pytest.mark.parametrize("deed", ["exit", "abort"])
+def test_target_ends(pystrobe: Pystrobe, newest: Interpreter, deed: str) -> None:
+    with running(newest, "lifecycle", deed, "0.7") as target:
+        recorded = sample_to_the_end(pystrobe, target)
+    assert "ended" in recorded.finished.err
+    assert "work" in names_in(recorded.collapsed())
+    assert recorded.json()["quality"]["complete"]
+
+
+@pytest.mark.parametrize("deed", ["exec", "exec-other"])
+def test_target_execs(pystrobe: Pystrobe, newest: Interpreter, deed: str) -> None:
+    with running(newest, "lifecycle", deed, "0.7") as target:
+        recorded = sample_to_the_end(pystrobe, target)
+        assert target.alive()
+    assert "replaced" in recorded.finished.err
+    stacks = recorded.collapsed()
+    assert "work" in names_in(stacks)
+    assert "after_exec" not in names_in(stacks)
+    verdict = oracle_of("lifecycle", newest).judge(stacks)
+    assert not verdict.impossible, verdict.describe()
+
+
+def test_target_forks(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "lifecycle", "fork", "0.2") as target:
+        recorded = pystrobe.attach(target.pid, seconds=1)
+        assert target.alive()
+    stacks = recorded.collapsed("--idle")
+    verdict = oracle_of("lifecycle", newest).judge(stacks)
+    assert not verdict.impossible, verdict.describe()
+    assert "child_work" not in names_in(stacks)
+
+
+def test_target_is_stopped_and_goes_on(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "lifecycle", "none", "0") as target:
+        path = pystrobe.directory / "stopped.strobe"
+        sampler = pystrobe.start("attach", str(target.pid), "-d", "1.5", "-o", str(path))
+        time.sleep(0.5)
+        os.kill(target.pid, signal.SIGSTOP)
+        out, err = sampler.communicate(timeout=30)
+        assert sampler.returncode == 0, (out, err)
+        assert target.status("State").startswith("T")
+        os.kill(target.pid, signal.SIGCONT)
+        assert target.speed(0.2) > 0
+    assert "work" in names_in(Recorded(pystrobe, path, pystrobe.run("--version")).collapsed())
+
+
+@PAUSES
+def test_stopped_target_stays_stopped(pystrobe: Pystrobe, newest: Interpreter, pause: str) -> None:
+    with running(newest, "lifecycle", "none", "0") as target:
+        os.kill(target.pid, signal.SIGSTOP)
+        recorded = pystrobe.attach(target.pid, "--pause", pause, seconds=0.5)
+        assert target.status("State").startswith("T")
+        assert target.status("TracerPid") == "0"
+    stacks = recorded.collapsed("--idle")
+    assert len({stack.frames for stack in stacks}) == 1
+    assert oracle_of("lifecycle", newest).why_impossible(stacks[0].frames) is None
+
+
+@PAUSES
+def test_killed_sampler_leaves_no_trace(
+    pystrobe: Pystrobe, newest: Interpreter, pause: str
+) -> None:
+    kept = ["Cpus_allowed", "SigBlk", "SigIgn", "SigCgt", "SigQ", "Threads", "NoNewPrivs"]
+    with running(newest, "tower") as target:
+        before = {key: target.status(key) for key in kept}
+        nice = os.getpriority(os.PRIO_PROCESS, target.pid)
+        scheduler = os.sched_getscheduler(target.pid)
+        speed = target.speed(0.3)
+        for _ in range(5):
+            sampler = pystrobe.start(
+                "attach",
+                str(target.pid),
+                "-r",
+                "10000",
+                "--pause",
+                pause,
+                "-o",
+                os.devnull,
+                "-f",
+                "collapsed",
+                "--force",
+            )
+            time.sleep(0.3)
+            assert sampler.poll() is None, sampler.communicate()
+            sampler.kill()
+            sampler.communicate()
+        assert target.alive()
+        assert {key: target.status(key) for key in kept} == before
+        assert target.status("TracerPid") == "0"
+        assert target.status("State").startswith("R")
+        assert os.getpriority(os.PRIO_PROCESS, target.pid) == nice
+        assert os.sched_getscheduler(target.pid) == scheduler
+        assert target.speed(0.3) > speed / 2
+
+
+def test_preemption_never_traces(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "tower") as target:
+        sampler = pystrobe.start(
+            "attach", str(target.pid), "-d", "1", "-r", "10000", "--pause", "preempt"
+        )
+        tracers, states = set(), set()
+        while sampler.poll() is None:
+            tracers.add(target.status("TracerPid"))
+            states.add(target.status("State")[0])
+        sampler.communicate()
+        assert sampler.returncode == 0
+    assert tracers == {"0"}
+    assert not states & {"T", "t"}
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+@pytest.mark.parametrize("pause", ["preempt", "none"])
+def test_nothing_is_written_to_the_target(
+    pystrobe: Pystrobe, newest: Interpreter, pause: str, tmp_path: Path
+) -> None:
+    """No system call that could write to it, signal it, trace it or change its scheduling."""
+    log = tmp_path / "calls"
+    with running(newest, "threads") as target:
+        done = subprocess.run(
+            [
+                *("strace", "-f", "-o", str(log), str(pystrobe.executable), "attach"),
+                *(str(target.pid), "-d", "0.5", "-r", "200", "--pause", pause),
+                *("-o", str(tmp_path / "x.strobe")),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        tids = {target.pid, *map(int, os.listdir(f"/proc/{target.pid}/task"))}
+    forbidden = ("process_vm_writev", "ptrace(", "pidfd_send_signal", "kcmp", "userfaultfd")
+    directed = ("kill(", "tkill(", "tgkill(", "sched_set", "setpriority(", "prlimit64(", "ioprio_")
+    calls = log.read_text().splitlines()
+    assert any("process_vm_readv" in call for call in calls)
+    for call in calls:
+        body = call.split(None, 1)[1]
+        assert not body.startswith(forbidden), call
+        if body.startswith(directed):
+            assert not any(f"({tid}," in body or f", {tid}," in body for tid in tids), call
+        if body.startswith(("open(", "openat(")) and f"/proc/{target.pid}/" in body:
+            assert "O_WRONLY" not in body, call
+            assert "O_RDWR" not in body, call
+
+
+def test_interrupt_ends_and_reports(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "tower") as target:
+        path = pystrobe.directory / "interrupted.strobe"
+        sampler = pystrobe.start("attach", str(target.pid), "-o", str(path))
+        time.sleep(0.7)
+        sampler.send_signal(signal.SIGINT)
+        out, err = sampler.communicate(timeout=30)
+        assert sampler.returncode == 0, (out, err)
+        assert target.alive()
+    assert "node_0" in out
+    report = Recorded(pystrobe, path, pystrobe.run("--version"))
+    assert report.json()["quality"]["complete"]
+
+
+def test_killed_sampler_leaves_a_readable_recording(
+    pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    with running(newest, "tower") as target:
+        path = pystrobe.directory / "cut.strobe"
+        sampler = pystrobe.start("attach", str(target.pid), "-r", "1000", "-o", str(path))
+        time.sleep(3)
+        sampler.kill()
+        sampler.communicate()
+    cut = Recorded(pystrobe, path, pystrobe.run("--version"))
+    report = cut.json()
+    assert not report["quality"]["complete"]
+    assert report["total"]["samples"] > 500
+    verdict = oracle_of("tower", newest).judge(cut.collapsed())
+    assert not verdict.impossible, verdict.describe()
+
+
+def test_two_samplers_at_once(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "tower") as target:
+        paths = [pystrobe.directory / f"{n}.strobe" for n in range(2)]
+        samplers = [
+            pystrobe.start("attach", str(target.pid), "-d", "1", "-o", str(path)) for path in paths
+        ]
+        for sampler in samplers:
+            out, err = sampler.communicate(timeout=30)
+            assert sampler.returncode == 0, (out, err)
+    for path in paths:
+        recorded = Recorded(pystrobe, path, pystrobe.run("--version"))
+        verdict = oracle_of("tower", newest).judge(recorded.collapsed())
+        assert not verdict.impossible, verdict.describe()

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time goes to where it was spent: wall, CPU and lock views against what really happened."""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from collapsed import Stack
+from find import Interpreter
+from pystrobe_command import Pystrobe
+from running import Running, apart, running
+
+BURNERS = ("burn50", "burn30", "burn20", "nap")
+
+
+def share_of(stacks: Iterable[Stack], functions: Iterable[str]) -> dict[str, float]:
+    """Percent of the total below each of these functions."""
+    totals: dict[str, int] = defaultdict(int)
+    for stack in stacks:
+        names = {frame.name for frame in stack.frames}
+        for function in functions:
+            totals[function] += stack.samples * (function in names)
+        totals[""] += stack.samples
+    return {function: 100 * totals[function] / totals[""] for function in functions}
+
+
+def percent(seconds: dict[str, float]) -> dict[str, float]:
+    total = sum(seconds.values())
+    return {name: 100 * value / total for name, value in seconds.items()}
+
+
+def test_cpu_and_wall_shares(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
+    target_cpu, sampler_cpu = apart()
+    with running(interpreter, "burn", "nap", cpu=target_cpu) as target:
+        recorded = pystrobe.attach(target.pid, seconds=2, rate=1000, cpu=sampler_cpu)
+        truth = target.stop()
+    cpu = share_of(recorded.collapsed("--mode", "cpu", "--unit", "ns"), BURNERS)
+    assert cpu == pytest.approx({**percent(truth["cpu"]), "nap": 0}, abs=4)
+    wall = share_of(recorded.collapsed("--mode", "wall", "--unit", "ns"), BURNERS)
+    assert wall == pytest.approx(percent(truth["wall"]), abs=6)
+
+
+def test_lock_view_leaves_out_sleep(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "burn", "nap") as target:
+        recorded = pystrobe.attach(target.pid, seconds=1, rate=1000)
+    gil = share_of(recorded.collapsed("--mode", "gil", "--unit", "ns"), BURNERS)
+    assert gil["nap"] < 2
+    assert gil["burn50"] > gil["burn30"] > gil["burn20"] > 5
+
+
+class CpuClock:
+    """What the kernel charged the process, at many moments, on a thread of its own."""
+
+    def __init__(self, target: Running) -> None:
+        self._target = target
+        self._readings: list[tuple[int, int]] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> CpuClock:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.is_set():
+            self._readings.append((time.monotonic_ns(), self._target.cpu_ns()))
+            time.sleep(0.005)
+
+    def at(self, monotonic_ns: int) -> float:
+        """By interpolation between the two readings around that moment."""
+        after = bisect_left(self._readings, (monotonic_ns, 0))
+        (t0, cpu0), (t1, cpu1) = self._readings[after - 1 : after + 1]
+        return cpu0 + (cpu1 - cpu0) * (monotonic_ns - t0) / (t1 - t0)
+
+
+@pytest.mark.parametrize("name", ["burn", "threads", "native"])
+def test_cpu_total_is_what_the_kernel_charged(
+    pystrobe: Pystrobe, interpreter: Interpreter, name: str
+) -> None:
+    arguments = ["nap"] if name == "burn" else []
+    with running(interpreter, name, *arguments) as target, CpuClock(target) as clock:
+        time.sleep(0.02)
+        recorded = pystrobe.attach(target.pid, seconds=1.5, rate=1000)
+        time.sleep(0.02)
+    report = recorded.json("--idle")
+    assert report["quality"]["cpu_source"] == "schedstat"
+    begin = report["metadata"]["start_monotonic_ns"]
+    charged = clock.at(begin + report["quality"]["duration_ns"]) - clock.at(begin)
+    assert report["total"]["cpu_ns"] == pytest.approx(charged, rel=0.01)
+
+
+def by_thread(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {thread["name"]: thread["total"] for thread in report["threads"]}
+
+
+def test_each_thread_holds_the_lock_in_turn(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
+    if interpreter.free_threaded:
+        pytest.skip("there is no lock")
+    with running(interpreter, "threads") as target:
+        recorded = pystrobe.attach(target.pid, seconds=2, rate=1000)
+    report = recorded.json("--idle")
+    threads = by_thread(report)
+    held = {name: threads[name]["gil_ns"] for name in ("red", "green", "blue", "gray")}
+    for name, ns in held.items():
+        assert 0.10 < ns / sum(held.values()) < 0.45, (name, held)
+    duration = report["quality"]["duration_ns"]
+    assert 0.8 < report["total"]["gil_ns"] / duration < 1.02
+
+
+def test_native_code_runs_without_the_lock(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
+    with running(interpreter, "native") as target:
+        recorded = pystrobe.attach(target.pid, seconds=1.5, rate=1000)
+    native = by_thread(recorded.json("--idle"))["native"]
+    assert native["cpu_ns"] > 0.3 * native["wall_ns"]
+    if not interpreter.free_threaded:
+        assert native["gil_ns"] < 0.2 * native["wall_ns"]
+    leaves = share_of(
+        recorded.collapsed("--mode", "cpu", "--unit", "ns", "--thread", "native"),
+        ["digest", "shrink"],
+    )
+    assert sum(leaves.values()) > 90
+
+
+def test_idle_threads_are_idle(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
+    with running(interpreter, "idle") as target:
+        recorded = pystrobe.attach(target.pid, seconds=1, rate=100)
+    everything = recorded.json("--idle")
+    idle = [one for one in everything["threads"] if one["tid"] != target.pid]
+    assert len(idle) == target.ready["idle"]
+    duration = everything["quality"]["duration_ns"]
+    for thread in idle:
+        assert thread["total"]["cpu_samples"] == 0, thread["name"]
+        assert thread["total"]["gil_ns"] == 0, thread["name"]
+        assert thread["total"]["wall_ns"] == pytest.approx(duration, rel=0.05), thread["name"]
+        kind = thread["name"].split("-")[0]
+        assert kind in {"sleeper", "waiter"}
+        functions = everything["functions"]
+        seen = {functions[at]["name"] for stack in thread["stacks"] for at, _ in stack["frames"]}
+        assert kind in seen
+    active = recorded.json()
+    assert [one["tid"] for one in active["threads"]] == [target.pid]
+    assert active["idle_threads_hidden"] == target.ready["idle"]
+
+
+@pytest.mark.slow
+def test_thousands_of_threads(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "manythreads", "3000") as target:
+        recorded = pystrobe.attach(target.pid, seconds=2, rate=100)
+        assert target.alive()
+    report = recorded.json("--idle")
+    assert len(report["threads"]) == 3001
+    busy = next(one for one in report["threads"] if one["tid"] == target.pid)
+    assert busy["total"]["cpu_ns"] > 0.5 * busy["total"]["wall_ns"]
