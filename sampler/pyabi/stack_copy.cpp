@@ -1,1 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sampler/pyabi/stack_copy.h"
+
+namespace pystrobe::pyabi {
+
+void StackCopy::Clear() {
+  ranges_.clear();
+  used_ = 0;
+  hint_ = 0;
+}
+
+void StackCopy::Add(Address address, uint32_t size) {
+  ranges_.push_back({address, size, static_cast<uint32_t>(used_)});
+  used_ += (size + 7U) & ~size_t{7};
+  if (buffer_.size() < used_) buffer_.resize(used_ * 2);
+  hint_ = ranges_.size() - 1;
+}
+
+void StackCopy::AppendRequests(size_t first_range, std::vector<ReadRequest>& requests) {
+  for (size_t i = first_range; i < ranges_.size(); ++i) {
+    const Range& range = ranges_[i];
+    requests.push_back({range.address, buffer_.data() + range.offset, range.size});
+  }
+}
+
+const std::byte* StackCopy::Find(Address address, size_t size) const {
+  auto look = [&](const Range& range) -> const std::byte* {
+    if (address < range.address || size > range.size) return nullptr;
+    if (address - range.address > range.size - size) return nullptr;
+    return buffer_.data() + range.offset + (address - range.address);
+  };
+  if (hint_ < ranges_.size()) {
+    if (const std::byte* found = look(ranges_[hint_])) return found;
+  }
+  for (size_t i = ranges_.size(); i-- > 0;) {
+    if (const std::byte* found = look(ranges_[i])) {
+      hint_ = i;
+      return found;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace pystrobe::pyabi

@@ -5,15 +5,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "sampler/pyabi/memory.h"
 
 namespace pystrobe::pyabi {
 
-/// Raw copies of ranges of the target's memory. Reused from sample to sample so that nothing is
-/// allocated in the steady state. [one thread at a time]
+/// Raw copies of ranges of the target's memory. Kept and refilled from sample to sample, so that
+/// nothing is allocated in the steady state. Find() remembers where it last looked, so even const
+/// use belongs to one thread. [one thread at a time]
 class StackCopy {
  public:
   struct Range {
@@ -23,23 +26,33 @@ class StackCopy {
   };
 
   void Clear();
-  /// Reserves room for `size` bytes from `address`; the caller fills them. The pointer is good
+  /// Plans a range; its bytes are undefined until someone fills what AppendRequests names.
+  void Add(Address address, uint32_t size);
+  /// Appends one read request for each range from index `first_range` on. The pointers are good
   /// until the next Add.
-  std::byte* Add(Address address, uint32_t size);
-  /// Forgets the last range added.
-  void RemoveLast();
+  void AppendRequests(size_t first_range, std::vector<ReadRequest>& requests);
 
-  /// The copied bytes [address, address + size), or null when they were not copied.
+  /// The copied bytes [address, address + size), or null when they were not copied. Where ranges
+  /// overlap, the one added last wins.
   const std::byte* Find(Address address, size_t size) const;
 
+  /// A value out of the copy; 0 when it was not copied.
+  template <typename T>
+    requires std::is_trivially_copyable_v<T>
+  T ValueOr0(Address address) const {
+    T value{};
+    if (const std::byte* bytes = Find(address, sizeof(T))) std::memcpy(&value, bytes, sizeof(T));
+    return value;
+  }
+
   std::span<const Range> ranges() const { return ranges_; }
-  std::byte* data(const Range& range) { return buffer_.data() + range.offset; }
   size_t byte_count() const { return used_; }
 
  private:
   std::vector<Range> ranges_;
   std::vector<std::byte> buffer_;
   size_t used_ = 0;
+  mutable size_t hint_ = 0;  // the range found last: frames of a chunk come one after the other
 };
 
 }  // namespace pystrobe::pyabi

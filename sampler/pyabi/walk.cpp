@@ -1,1 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sampler/pyabi/walk.h"
+
+#include <cstring>
+
+namespace pystrobe::pyabi {
+namespace {
+
+constexpr uint8_t kOwnedByGenerator = 1;  // enum _frameowner, all versions
+constexpr uint8_t kHighestOwner = 4;
+constexpr uint8_t kFirstInterpreterOwner = 3;
+constexpr PyVersion kPython312{3, 12};
+
+template <typename T>
+T Load(const std::byte* bytes, uint32_t offset) {
+  T value;
+  std::memcpy(&value, bytes + offset, sizeof value);
+  return value;
+}
+
+RawFrame LoadFrame(const Layout& layout, Address address, const std::byte* bytes) {
+  const auto& f = layout.frame;
+  RawFrame frame;
+  frame.frame = address;
+  frame.code = Load<Address>(bytes, f.code) & ~f.code_tag_mask;
+  if (layout.frame_style == FrameStyle::kFrameObjects) {
+    frame.instruction = static_cast<uint64_t>(int64_t{Load<int32_t>(bytes, f.instruction)});
+    return frame;
+  }
+  frame.instruction = Load<uint64_t>(bytes, f.instruction);
+  frame.owner = Load<uint8_t>(bytes, f.owner);
+  if (f.is_entry != kAbsent) frame.is_entry = Load<uint8_t>(bytes, f.is_entry) != 0;
+  if (f.tlbc_index != kAbsent) {
+    frame.tlbc_index = static_cast<uint32_t>(Load<int32_t>(bytes, f.tlbc_index));
+  }
+  return frame;
+}
+
+WalkStatus StatusAtEnd(const Layout& layout, bool any, uint8_t last_owner) {
+  // An empty chain is a thread without Python frames: just started, or about to end.
+  if (!any || layout.frame_style == FrameStyle::kFrameObjects) return WalkStatus::kComplete;
+  bool whole = layout.version < kPython312 ? last_owner != kOwnedByGenerator
+                                           : last_owner >= kFirstInterpreterOwner;
+  return whole ? WalkStatus::kComplete : WalkStatus::kIncomplete;
+}
+
+}  // namespace
+
+WalkResult Walk(const StackCopy& copy, const Layout& layout, Address first,
+                std::vector<RawFrame>& frames) {
+  frames.clear();
+  const bool has_owner = layout.frame_style == FrameStyle::kInterpreterFrames;
+  // Frames do not overlap, so a chain with more of them than the copy has room for is a cycle.
+  size_t steps_left = copy.byte_count() / sizeof(Address) + 1;
+  Address root = 0;
+  uint8_t last_owner = 0;
+  for (Address address = first; address != 0;) {
+    if (steps_left-- == 0) return {};
+    const std::byte* bytes = copy.Find(address, layout.frame.size);
+    if (bytes == nullptr) return {WalkStatus::kMissing, address, 0};
+    RawFrame frame = LoadFrame(layout, address, bytes);
+    root = address;
+    last_owner = frame.owner;
+    if (has_owner && frame.owner > kHighestOwner) return {};
+    if (!has_owner || IsPythonFrame(layout, frame.owner)) {
+      if (frame.code == 0) return {};
+      frames.push_back(frame);
+    }
+    address = Load<Address>(bytes, layout.frame.previous);
+  }
+  return {StatusAtEnd(layout, root != 0, last_owner), 0, root};
+}
+
+void TrimToExecuting(const StackCopy& copy, const Layout& layout, std::vector<RawFrame>& frames) {
+  if (layout.frame.stacktop == kAbsent) return;
+  for (size_t i = frames.size(); i-- > 0;) {
+    if (copy.ValueOr0<int32_t>(frames[i].frame + layout.frame.stacktop) == -1) {
+      frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(i));
+      return;
+    }
+  }
+}
+
+}  // namespace pystrobe::pyabi

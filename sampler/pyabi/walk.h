@@ -14,28 +14,38 @@ namespace pystrobe::pyabi {
 
 /// One Python frame as it stood.
 struct RawFrame {
-  Address frame = 0;        ///< where it lies in the target
-  Address code = 0;         ///< its code object, tags cleared
-  uint64_t instruction = 0; ///< f_lasti as the version has it, or the instruction pointer
-  uint32_t tlbc_index = 0;  ///< which copy of the bytecode `instruction` points into (3.14t+)
+  Address frame = 0;         ///< where it lies in the target
+  Address code = 0;          ///< its code object, tags cleared
+  uint64_t instruction = 0;  ///< f_lasti as the version has it, or the instruction pointer
+  uint32_t tlbc_index = 0;   ///< which copy of the bytecode `instruction` points into (3.14t+)
   uint8_t owner = 0;
   bool is_entry = false;
+
+  friend bool operator==(const RawFrame&, const RawFrame&) = default;
 };
 
 enum class WalkStatus {
-  kComplete,  ///< the chain ended with a null `previous`
-  kMissing,   ///< a frame lies outside the copy: see WalkResult::missing
-  kBroken,    ///< a cycle, an owner that does not exist, a null code where there must be one
+  kComplete,    ///< the chain reached the thread's base
+  kIncomplete,  ///< it ended early: the thread stands inside the interpreter's own push or pop
+  kMissing,     ///< a frame lies outside the copy: WalkResult::missing
+  kBroken,      ///< a cycle, an owner that does not exist, or no code where there must be some
 };
 
 struct WalkResult {
   WalkStatus status = WalkStatus::kBroken;
-  Address missing = 0;    ///< kMissing: the frame to copy next
-  Address root = 0;       ///< kComplete: the last frame of the chain, Python or not
-  bool root_is_generator = false;  ///< kComplete: and it belongs to a generator: see docs/architecture.md
+  Address missing = 0;  ///< kMissing: the frame to copy next
+  Address root = 0;     ///< kComplete, kIncomplete: the last frame of the chain, Python or not
 };
 
 /// Follows the chain from `first`, appending Python frames leaf first to `frames` (cleared before).
+///
+/// When a chain is complete, by version (Python/ceval.c, Python/pystate.c of each):
+/// 3.8-3.10  f_back is null; a generator is linked to its caller before it becomes current, so the
+///           chain is never half done.
+/// 3.11      `previous` is null, and the frame is not owned by a generator: a lone generator is one
+///           that was unlinked and is still current.
+/// 3.12+     the last frame is the one the evaluation loop keeps on the C stack (3.12, 3.13) or the
+///           thread's base frame (3.14+), not a Python frame.
 WalkResult Walk(const StackCopy& copy, const Layout& layout, Address first,
                 std::vector<RawFrame>& frames);
 
