@@ -41,7 +41,7 @@ struct DumpThread {
 struct Dump {
   TargetInfo target;
   std::vector<DumpThread> threads;  ///< main thread first, then by tid
-  int64_t held_ns = 0;              ///< longest time a thread was held still
+  int64_t held_ns = 0;              ///< how long the target waited for us in all
 };
 
 /// Takes one look at every thread. Errors as Target::Open.

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/code_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pystrobe::remote {
+namespace {
+
+using pyabi::CodeIdentity;
+using pyabi::kAbsent;
+
+// Programs that make and drop code objects do it quickly; what has lived this long will live on.
+constexpr Nanoseconds kYouth = std::chrono::milliseconds(250);
+constexpr Nanoseconds kLongestUnchecked = std::chrono::seconds(5);
+constexpr size_t kChecksAtOnce = 16;
+
+uint64_t InstructionKey(const pyabi::RawFrame& frame) {
+  return frame.instruction ^ (uint64_t{frame.tlbc_index} << 48);
+}
+
+}  // namespace
+
+CodeCache::CodeCache(const Target& target, Tables& tables, Quality& quality)
+    : target_(target),
+      tables_(tables),
+      quality_(quality),
+      has_generation_(target.layout().interpreter.code_object_generation != kAbsent),
+      gone_function_(
+          tables.Intern(Function{tables.Intern("<code object gone>"), kEmptyString, 0})) {}
+
+void CodeCache::SetGeneration(uint64_t generation) { generation_ = generation; }
+
+bool CodeCache::NeedsLook(const Entry& entry) const {
+  if (!entry.known) return true;
+  if (has_generation_ && entry.generation == generation_) return false;
+  return entry.reused || entry.checked - entry.first_seen < kYouth;
+}
+
+void CodeCache::Select(const std::vector<pyabi::RawFrame>& frames, std::vector<Address>& codes) {
+  for (const pyabi::RawFrame& frame : frames) {
+    auto it = entries_.find(frame.code);
+    if (it == entries_.end() || NeedsLook(*it->second)) codes.push_back(frame.code);
+  }
+}
+
+void CodeCache::Update(std::span<const std::pair<Address, CodeIdentity>> identities,
+                       Nanoseconds now) {
+  now_ = now;
+  for (const auto& [code, identity] : identities) {
+    Entry& entry = Load(code, now);
+    if (!entry.known || entry.info.identity != identity) {
+      if (entry.known) {
+        ++quality_.reused_code;
+        entry.reused = true;
+        entry.frames.clear();
+      }
+      Replace(entry, now);
+      // Gone between the pause and the reading of its names, and another one is there already.
+      if (entry.known && entry.info.identity != identity) entry.known = false;
+    }
+    entry.checked = now;
+    entry.generation = generation_;
+  }
+}
+
+CodeCache::Entry& CodeCache::Load(Address code, Nanoseconds now) {
+  auto it = entries_.find(code);
+  if (it != entries_.end()) return *it->second;
+  auto entry = std::make_unique<Entry>();
+  entry->code = code;
+  entry->first_seen = now;
+  Entry& result = *entry;
+  order_.push_back(&result);
+  entries_.emplace(code, std::move(entry));
+  return result;
+}
+
+void CodeCache::Replace(Entry& entry, Nanoseconds now) {
+  auto info =
+      pyabi::ReadCode(target_.memory(), target_.layout(), target_.info().code_type, entry.code);
+  entry.known = info.has_value();
+  if (!info) return;
+  entry.info = std::move(*info);
+  entry.function = tables_.Intern(Function{tables_.Intern(entry.info.name),
+                                           tables_.Intern(entry.info.file),
+                                           static_cast<uint32_t>(entry.info.identity.first_line)});
+  entry.checked = now;
+  entry.generation = generation_;
+}
+
+FrameId CodeCache::Resolve(const pyabi::RawFrame& frame, Nanoseconds now) {
+  Entry& entry = Load(frame.code, now);
+  if (!entry.known) Replace(entry, now);
+  if (!entry.known) {
+    ++quality_.unresolved;
+    return tables_.Intern(Frame{gone_function_, 0});
+  }
+  auto [it, added] = entry.frames.try_emplace(InstructionKey(frame), FrameId{});
+  if (added) {
+    uint32_t line = pyabi::LineOf(target_.layout(), entry.info, frame);
+    it.value() = tables_.Intern(Frame{entry.function, line});
+  }
+  return it->second;
+}
+
+bool CodeCache::IsSettled(Address code) const {
+  auto it = entries_.find(code);
+  return it != entries_.end() && !NeedsLook(*it->second);
+}
+
+void CodeCache::CheckSome(Nanoseconds now) {
+  if (order_.empty()) return;
+  const pyabi::Layout& layout = target_.layout();
+  std::vector<std::byte> bytes(layout.code.size);
+  for (size_t i = 0; i < std::min(kChecksAtOnce, order_.size()); ++i) {
+    next_check_ = (next_check_ + 1) % order_.size();
+    Entry& entry = *order_[next_check_];
+    if (!entry.known || (has_generation_ && entry.generation == generation_)) continue;
+    Nanoseconds due = std::min((entry.checked - entry.first_seen) / 2, kLongestUnchecked);
+    if (now - entry.checked < due) continue;
+    entry.checked = now;
+    if (!target_.memory().Read(entry.code, bytes.data(), bytes.size()) ||
+        pyabi::IdentityOf(layout, bytes) != entry.info.identity) {
+      // Dead or replaced. Only its address's next use can tell what is there.
+      ++quality_.reused_code;
+      entry.reused = true;
+      entry.known = false;
+      entry.frames.clear();
+    } else {
+      entry.generation = generation_;
+    }
+  }
+}
+
+}  // namespace pystrobe::remote

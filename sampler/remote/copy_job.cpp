@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/copy_job.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "profiler/base/proc.h"
+
+namespace pystrobe::remote {
+namespace {
+
+using pyabi::kAbsent;
+using pyabi::WalkStatus;
+
+// A pause that does not end is worse than a stack that is marked: this many extra reads, each a few
+// microseconds, then the stack is given up. A first look at a stack of 10,000 frames needs about 70.
+constexpr int kMostFetches = 400;
+constexpr size_t kMostCodes = 32;
+
+struct Switches {
+  int64_t voluntary, involuntary;
+  friend bool operator==(const Switches&, const Switches&) = default;
+};
+
+Switches OwnSwitches() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return {usage.ru_nvcsw, usage.ru_nivcsw};
+}
+
+template <typename T>
+T LoadAt(const std::byte* bytes, size_t offset) {
+  T value;
+  std::memcpy(&value, bytes + offset, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+void GilReader::AppendRequest(std::vector<pyabi::ReadRequest>& requests) {
+  if (gil_ != 0) requests.push_back({gil_, bytes_, sizeof bytes_});
+}
+
+GilState GilReader::Decode() const {
+  if (gil_ == 0) return {};
+  return {LoadAt<Address>(bytes_, layout_->gil.last_holder),
+          LoadAt<int32_t>(bytes_, layout_->gil.locked),
+          LoadAt<uint64_t>(bytes_, layout_->gil.switch_number)};
+}
+
+void CopyJob::Run() {
+  start = MonotonicNow();
+  identities.clear();
+  subject_cpu = -1;
+  own_cpu = sched_getcpu();
+  Switches before = OwnSwitches();
+  first_pending_.assign(threads.size(), 0);
+  for (ThreadCopy* thread : threads) {
+    thread->memory.Clear();
+    thread->status = WalkStatus::kMissing;
+    thread->plan->AddPredicted(thread->memory);
+  }
+  read_ok = ReadPending();
+  if (!read_ok) {
+    // Something predicted is no longer mapped: start from the thread states alone.
+    first_pending_.assign(threads.size(), 0);
+    for (ThreadCopy* thread : threads) {
+      thread->plan->Reset();
+      thread->memory.Clear();
+      thread->plan->AddPredicted(thread->memory);
+    }
+    read_ok = ReadPending();
+  }
+  for (int fetches = 0; read_ok && fetches < kMostFetches; ++fetches) {
+    WalkAll();
+    if (!Fetch()) break;
+    read_ok = ReadPending();
+  }
+  if (read_ok && codes != nullptr) LookAtCodes();
+  ReadWitness();
+  if (gil != nullptr) gil_state = gil->Decode();
+  descheduled = OwnSwitches() != before || sched_getcpu() != own_cpu;
+  end = MonotonicNow();
+}
+
+// Every read ends with the GIL and the witness, so that whichever is last carries the proof.
+bool CopyJob::ReadPending() {
+  requests_.clear();
+  for (size_t i = 0; i < threads.size(); ++i) {
+    threads[i]->memory.AppendRequests(first_pending_[i], requests_);
+    first_pending_[i] = threads[i]->memory.ranges().size();
+  }
+  if (gil != nullptr) gil->AppendRequest(requests_);
+  if (witness.rseq_cpu_id != 0) {
+    requests_.push_back({witness.rseq_cpu_id, &rseq_cpu_, sizeof rseq_cpu_});
+  }
+  return memory->ReadAll(requests_);
+}
+
+void CopyJob::WalkAll() {
+  for (ThreadCopy* thread : threads) {
+    if (thread->status != WalkStatus::kMissing) continue;
+    std::optional<Address> first = thread->plan->FindFirst(thread->memory);
+    if (!first) {
+      thread->plan->AddFirst(thread->memory);
+      continue;
+    }
+    pyabi::WalkResult result = pyabi::Walk(thread->memory, *layout, *first, thread->frames);
+    thread->status = result.status;
+    if (result.status == WalkStatus::kMissing) {
+      thread->plan->AddMissing(thread->memory, result.missing);
+    } else if (result.status == WalkStatus::kComplete) {
+      thread->plan->Learn(thread->memory, thread->frames, result.root);
+    }
+  }
+}
+
+bool CopyJob::Fetch() {
+  for (size_t i = 0; i < threads.size(); ++i) {
+    if (first_pending_[i] < threads[i]->memory.ranges().size()) return true;
+  }
+  return false;
+}
+
+void CopyJob::LookAtCodes() {
+  code_list_.clear();
+  for (ThreadCopy* thread : threads) codes->Select(thread->frames, code_list_);
+  if (code_list_.empty()) return;
+  std::sort(code_list_.begin(), code_list_.end());
+  code_list_.erase(std::unique(code_list_.begin(), code_list_.end()), code_list_.end());
+  if (code_list_.size() > kMostCodes) code_list_.resize(kMostCodes);
+  const size_t size = layout->code.size;
+  code_bytes_.resize(code_list_.size() * size);
+  requests_.clear();
+  for (size_t i = 0; i < code_list_.size(); ++i) {
+    requests_.push_back({code_list_[i], code_bytes_.data() + i * size, size});
+  }
+  if (gil != nullptr) gil->AppendRequest(requests_);
+  if (witness.rseq_cpu_id != 0) {
+    requests_.push_back({witness.rseq_cpu_id, &rseq_cpu_, sizeof rseq_cpu_});
+  }
+  if (!memory->ReadAll(requests_)) return;
+  for (size_t i = 0; i < code_list_.size(); ++i) {
+    identities.emplace_back(code_list_[i], pyabi::IdentityOf(*layout, {code_bytes_.data() + i * size, size}));
+  }
+}
+
+void CopyJob::ReadWitness() {
+  if (witness.rseq_cpu_id != 0) {
+    subject_cpu = static_cast<int>(rseq_cpu_);
+    return;
+  }
+  char text[1024];
+  ssize_t length = pread(witness.stat_fd, text, sizeof text, 0);
+  if (length <= 0) return;
+  auto stat = ParseTaskStat({text, static_cast<size_t>(length)});
+  if (stat) subject_cpu = stat->processor;
+}
+
+}  // namespace pystrobe::remote

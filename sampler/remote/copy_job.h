@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Copying the stacks of one or several threads in one instant, with the proof that it was one.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "profiler/base/clock.h"
+#include "sampler/pyabi/code.h"
+#include "sampler/pyabi/layout.h"
+#include "sampler/pyabi/stack_copy.h"
+#include "sampler/pyabi/walk.h"
+#include "sampler/remote/process_memory.h"
+#include "sampler/remote/stack_plan.h"
+
+namespace pystrobe::remote {
+
+/// One thread's stack as it stood. Buffers are kept from sample to sample.
+struct ThreadCopy {
+  StackPlan* plan = nullptr;  ///< not owned
+  pyabi::StackCopy memory;
+  std::vector<pyabi::RawFrame> frames;  ///< leaf first
+  pyabi::WalkStatus status = pyabi::WalkStatus::kBroken;
+};
+
+/// The words of a GIL that matter, as they were at the end of the copy.
+struct GilState {
+  Address last_holder = 0;
+  int32_t locked = 0;  ///< 1: last_holder has it
+  uint64_t switch_number = 0;
+
+  bool HeldBy(Address tstate) const { return locked == 1 && last_holder == tstate; }
+};
+
+/// Reads GilState; with no GIL (address 0) leaves it as it is.
+class GilReader {
+ public:
+  GilReader(const pyabi::Layout& layout, Address gil) : layout_(&layout), gil_(gil) {}
+  /// One request; Decode() after the read.
+  void AppendRequest(std::vector<pyabi::ReadRequest>& requests);
+  GilState Decode() const;
+  Address address() const { return gil_; }
+
+ private:
+  const pyabi::Layout* layout_;
+  Address gil_;
+  std::byte bytes_[48] = {};
+};
+
+/// Asks which code objects must be looked at while the threads are still paused; see CodeCache.
+class CodeWatch {
+ public:
+  virtual ~CodeWatch() = default;
+  /// Appends the codes of `frames` to look at. [the thread that runs the job]
+  virtual void Select(const std::vector<pyabi::RawFrame>& frames, std::vector<Address>& codes) = 0;
+};
+
+/// Which CPU a thread last ran user code on, read as the last thing of a copy.
+///
+/// With rseq the kernel writes the CPU before user code runs there (struct rseq in <linux/rseq.h>),
+/// so the number, read last, tells that the thread ran nowhere else during the copy. Without rseq the
+/// processor field of /proc/PID/task/TID/stat says the same, for more time.
+struct CpuWitness {
+  Address rseq_cpu_id = 0;  ///< address of rseq.cpu_id; 0: use stat
+  int stat_fd = -1;         ///< kept open on task/TID/stat
+};
+
+/// What to copy, and the result. Filled by the pacer, run by whoever holds the subject's CPU.
+/// [one thread at a time]
+struct CopyJob {
+  const ProcessMemory* memory = nullptr;
+  const pyabi::Layout* layout = nullptr;
+  GilReader* gil = nullptr;        ///< may be null: free-threaded
+  CodeWatch* codes = nullptr;
+  CpuWitness witness;              ///< of the subject, the thread to be held
+  std::vector<ThreadCopy*> threads;  ///< the subject first
+
+  // Results.
+  bool read_ok = false;
+  int subject_cpu = -1;            ///< where the subject last ran, as of the end of the copy
+  int own_cpu = -1;                ///< where the copy was made
+  bool descheduled = false;        ///< the copying thread lost its CPU meanwhile
+  GilState gil_state;
+  std::vector<std::pair<Address, pyabi::CodeIdentity>> identities;  ///< what `codes` asked for
+  Nanoseconds start{}, end{};      ///< of the copying
+
+  /// The subject ran no user code during the copy: it was not elsewhere, and not here.
+  bool HeldStill() const { return read_ok && !descheduled && subject_cpu == own_cpu; }
+
+  /// Copies, walks, fetches what the prediction missed, looks at the codes asked for.
+  void Run();
+
+ private:
+  bool ReadPending();
+  void WalkAll();
+  bool Fetch();
+  void LookAtCodes();
+  void ReadWitness();
+
+  std::vector<pyabi::ReadRequest> requests_;
+  std::vector<size_t> first_pending_;
+  std::vector<Address> code_list_;
+  std::vector<std::byte> code_bytes_;
+  uint32_t rseq_cpu_ = 0;
+};
+
+}  // namespace pystrobe::remote

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/dump.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "sampler/remote/code_cache.h"
+#include "sampler/remote/pauser.h"
+#include "sampler/remote/thread_table.h"
+#include "sampler/remote/tick_sampler.h"
+
+namespace pystrobe::remote {
+namespace {
+
+// Each round copies a handful of threads; a thread that could not be proved gets this many more.
+constexpr uint64_t kRoundsPerThread = 2;
+constexpr uint64_t kLeastRounds = 16;
+
+std::vector<DumpFrame> FramesOf(const RunContext& context, const SampledThread& thread,
+                                bool with_locals) {
+  const Tables& tables = context.tables;
+  std::vector<FrameId> ids = tables.FramesOf(thread.stack());
+  std::vector<DumpFrame> frames;
+  for (size_t i = ids.size(); i-- > 0;) {
+    const Frame& frame = tables.frame(ids[i]);
+    const Function& function = tables.function(frame.function);
+    DumpFrame& out = frames.emplace_back();
+    out.function = tables.text(function.name);
+    out.file = tables.text(function.file);
+    out.line = frame.line;
+    if (with_locals) {
+      const pyabi::RawFrame& raw = thread.frames()[frames.size() - 1];
+      out.locals = pyabi::ReadLocals(context.target.memory(), context.target.layout(), raw);
+    }
+  }
+  return frames;
+}
+
+DumpThread Describe(const RunContext& context, const SampledThread& thread, bool with_locals) {
+  const Thread& named = context.tables.thread(thread.index());
+  DumpThread out;
+  out.tid = thread.id().tid;
+  out.name = context.tables.text(named.name);
+  out.interpreter = thread.id().interpreter_id;
+  out.holds_gil = (thread.standing_flags() & kSampleGil) != 0;
+  if (auto stat = ReadTaskStat(context.target.pid(), out.tid)) out.state = stat->state;
+  out.proved = thread.has_stack() && (thread.standing_flags() & kSampleMarked) == 0;
+  out.complete = thread.has_stack() && (thread.standing_flags() & kSampleIncomplete) == 0;
+  out.frames = FramesOf(context, thread, with_locals);
+  return out;
+}
+
+bool AllTaken(const ThreadTable& threads) {
+  return std::all_of(threads.threads().begin(), threads.threads().end(),
+                     [](const auto& thread) { return thread->has_stack() || thread->gone(); });
+}
+
+}  // namespace
+
+Result<Dump> TakeDump(pid_t pid, const DumpOptions& options) {
+  auto target = Target::Open(pid);
+  if (!target) return std::unexpected(target.error());
+
+  MakeThreadPrompt();
+  Tables tables;
+  Quality quality;
+  std::vector<Sample> samples;  // not asked for here
+  CodeCache codes(*target, tables, quality);
+  RunContext context{*target, tables, codes, MonotonicNow(), samples};
+  ThreadTable threads(context);
+  Pauser pauser(options.pause);
+  TickSampler ticks(context, threads, pauser);
+
+  Tick tick{1, MonotonicNow(), MonotonicNow(), false};
+  if (auto listed = threads.Refresh(tick); !listed) return std::unexpected(listed.error());
+  Dump dump;
+  const uint64_t rounds = kLeastRounds + kRoundsPerThread * threads.threads().size();
+  while (tick.number < rounds && !AllTaken(threads)) {
+    TickOutcome outcome = ticks.Take(tick);
+    dump.held_ns += outcome.held.count();
+    tick = {tick.number + 1, MonotonicNow(), tick.time, false};
+    if (!outcome.taken && !target->StillThere()) {
+      return Fail(ErrorCode::kExited, "process {} ended while its stacks were read", pid);
+    }
+    if (outcome.stale_threads) {
+      if (auto listed = threads.Refresh(tick); !listed) return std::unexpected(listed.error());
+    }
+  }
+  for (const auto& thread : threads.threads()) {
+    dump.threads.push_back(Describe(context, *thread, options.locals));
+  }
+  std::sort(dump.threads.begin(), dump.threads.end(), [pid](const auto& a, const auto& b) {
+    return std::tuple(a.tid != pid, a.tid) < std::tuple(b.tid != pid, b.tid);
+  });
+  dump.target = target->info();
+  return dump;
+}
+
+}  // namespace pystrobe::remote

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/probe.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+
+namespace pystrobe::remote {
+namespace {
+
+// The kernel's struct sched_attr (include/uapi/linux/sched/types.h); glibc 2.36 has no wrapper.
+struct SchedAttr {
+  uint32_t size, policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime, deadline, period;
+};
+constexpr uint64_t kShortestSlice = 100'000;  // ns, the least that EEVDF takes (Linux 6.12+)
+constexpr int kPromptNice = -19;
+
+void FutexWait(std::atomic<uint32_t>& word, uint32_t value, const timespec* timeout) {
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, timeout, nullptr, 0);
+}
+
+void FutexWake(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+timespec ToTimespec(Nanoseconds t) {
+  auto seconds = std::chrono::duration_cast<std::chrono::seconds>(t);
+  return {seconds.count(), (t - seconds).count()};
+}
+
+}  // namespace
+
+void MakeThreadPrompt() {
+  prctl(PR_SET_TIMERSLACK, 1);
+  int nice = setpriority(PRIO_PROCESS, 0, kPromptNice) == 0 ? kPromptNice : 0;
+  SchedAttr attributes{sizeof(SchedAttr), SCHED_OTHER, 0, nice, 0, kShortestSlice, 0, 0};
+  syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+Result<void> PinTo(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  if (sched_setaffinity(0, sizeof set, &set) == 0) return {};
+  return FailErrno(errno, ErrorCode::kInvalidArgument, "entering CPU {}", cpu);
+}
+
+Result<std::unique_ptr<Probe>> Probe::Start(int cpu) {
+  std::unique_ptr<Probe> probe(new Probe(cpu));
+  probe->thread_ = std::thread([p = probe.get()] { p->Main(); });
+  int error;
+  while ((error = probe->pin_error_.load(std::memory_order_acquire)) < 0) {
+    FutexWait(probe->done_, 0, nullptr);
+  }
+  if (error != 0) {
+    return FailErrno(error, ErrorCode::kInvalidArgument, "entering CPU {} to pause the target there",
+                     cpu);
+  }
+  probe->submitted_ = 1;  // the start itself was answered as number 1
+  return probe;
+}
+
+Probe::~Probe() {
+  stop_.store(true, std::memory_order_relaxed);
+  request_.fetch_add(1, std::memory_order_release);
+  FutexWake(request_);
+  thread_.join();
+}
+
+void Probe::Submit(CopyJob& job) {
+  job_ = &job;
+  ++submitted_;
+  request_.store(submitted_, std::memory_order_release);
+  FutexWake(request_);
+}
+
+bool Probe::Wait(Nanoseconds timeout) {
+  const Nanoseconds deadline = MonotonicNow() + timeout;
+  for (;;) {
+    uint32_t done = done_.load(std::memory_order_acquire);
+    if (done == submitted_) return true;
+    Nanoseconds left = deadline - MonotonicNow();
+    if (left.count() <= 0) return false;
+    timespec t = ToTimespec(left);
+    FutexWait(done_, done, &t);
+  }
+}
+
+void Probe::Main() {
+  pthread_setname_np(pthread_self(), "probe");
+  MakeThreadPrompt();
+  auto pinned = PinTo(cpu_);
+  pin_error_.store(pinned ? 0 : errno, std::memory_order_release);
+  uint32_t seen = 1;
+  request_.store(seen, std::memory_order_release);
+  done_.store(seen, std::memory_order_release);
+  FutexWake(done_);
+  for (;;) {
+    uint32_t request;
+    while ((request = request_.load(std::memory_order_acquire)) == seen) {
+      FutexWait(request_, seen, nullptr);
+    }
+    if (stop_.load(std::memory_order_relaxed)) return;
+    seen = request;
+    job_->Run();
+    done_.store(seen, std::memory_order_release);
+    FutexWake(done_);
+  }
+}
+
+}  // namespace pystrobe::remote

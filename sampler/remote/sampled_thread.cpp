@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/sampled_thread.h"
+
+#include <algorithm>
+
+namespace pystrobe::remote {
+namespace {
+
+// What stays true of a thread for as long as it does not run.
+constexpr uint8_t kStandingFlags = kSampleMarked | kSampleIncomplete | kSampleGil;
+
+bool SameRun(const SchedStat& a, const SchedStat& b) {
+  return a.cpu_ns == b.cpu_ns && a.switches == b.switches;
+}
+
+}  // namespace
+
+SampledThread::SampledThread(RunContext& context, const PyThread& thread, ThreadIndex index,
+                             const Tick& now)
+    : context_(context),
+      thread_(thread),
+      index_(index),
+      plan_(context.target.layout(), thread.tstate),
+      clock_(context.target.pid(), thread.tid),
+      emitted_until_(now.previous),
+      emitted_tick_(now.number > 0 ? now.number - 1 : 0) {
+  copy_.plan = &plan_;
+  if (auto stat = clock_.Read()) {
+    first_ = last_ = *stat;
+  } else {
+    gone_ = true;
+  }
+  if (auto stat = ReadTaskStat(context.target.pid(), thread.tid)) last_cpu_ = stat->processor;
+}
+
+bool SampledThread::MayHaveRun() {
+  auto stat = clock_.Read();
+  if (!stat) {
+    gone_ = true;
+    return false;
+  }
+  looked_ = *stat;
+  return !off_cpu_ || !clock_.exact() || !SameRun(looked_, last_);
+}
+
+bool SampledThread::StoodStillSince() {
+  if (!clock_.exact() || clock_.Running()) return false;
+  auto stat = clock_.Read();
+  return stat && SameRun(*stat, looked_);
+}
+
+CpuWitness SampledThread::Witness() {
+  if (auto offset = context_.target.info().rseq_offset) {
+    // struct rseq: cpu_id_start 0, cpu_id 4 (linux/rseq.h).
+    constexpr int64_t kCpuId = 4;
+    return {thread_.pthread + static_cast<uint64_t>(*offset + kCpuId), -1};
+  }
+  return {0, clock_.stat_fd()};
+}
+
+void SampledThread::TakeCopy(const Tick& tick, uint8_t flags, bool paused) {
+  auto stat = clock_.Read();
+  if (!stat) {
+    gone_ = true;
+    return;
+  }
+  const uint64_t cpu_ns = stat->cpu_ns - std::min(stat->cpu_ns, last_.cpu_ns);
+  const bool ran = !SameRun(*stat, last_);
+  last_run_delay_ = stat->run_delay_ns - std::min(stat->run_delay_ns, last_.run_delay_ns);
+  last_ = *stat;
+  // A thread that was just taken off its CPU would have been charged something.
+  off_cpu_ = !ran && (paused || !clock_.Running());
+
+  // Idle until the tick before, as far as its CPU time allows.
+  Nanoseconds ran_from = std::min(tick.previous, tick.time - Nanoseconds(cpu_ns));
+  if (emitted_tick_ + 1 < tick.number && ran_from > emitted_until_) {
+    Emit(ran_from, 0, tick.number - 1, static_cast<uint8_t>(standing_flags_ | kSampleIdle));
+  }
+  stack_ = InternStack(tick.time);
+  has_stack_ = true;
+  standing_flags_ = flags & kStandingFlags;
+  if (ran) {
+    flags |= kSampleOnCpu;
+  } else if (off_cpu_) {
+    return;  // the start of an idle run: grows until something happens
+  }
+  if (tick.late) flags |= kSampleLate;
+  Emit(tick.time, cpu_ns, tick.number, flags);
+}
+
+void SampledThread::Flush(const Tick& tick) {
+  if (emitted_tick_ >= tick.number) return;
+  Emit(tick.time, 0, tick.number, static_cast<uint8_t>(standing_flags_ | kSampleIdle));
+}
+
+void SampledThread::Emit(Nanoseconds end, uint64_t cpu_ns, uint64_t tick_number, uint8_t flags) {
+  if (end <= emitted_until_) end = emitted_until_ + Nanoseconds(1);
+  Sample sample;
+  sample.time_ns = (end - context_.start).count();
+  sample.wall_ns = static_cast<uint64_t>((end - emitted_until_).count());
+  sample.cpu_ns = cpu_ns;
+  sample.thread = index_;
+  sample.stack = stack_;
+  sample.count = static_cast<uint32_t>(std::max<uint64_t>(1, tick_number - emitted_tick_));
+  sample.flags = flags;
+  context_.samples.push_back(sample);
+  emitted_until_ = end;
+  emitted_tick_ = tick_number;
+}
+
+// Equal frames from the root on have equal stacks: only what changed is looked up.
+StackId SampledThread::InternStack(Nanoseconds now) {
+  const std::vector<pyabi::RawFrame>& fresh = copy_.frames;
+  size_t common = 0;
+  const size_t most = std::min(fresh.size(), frames_.size());
+  while (common < most && fresh[fresh.size() - 1 - common] == frames_[frames_.size() - 1 - common] &&
+         context_.codes.IsSettled(fresh[fresh.size() - 1 - common].code)) {
+    ++common;
+  }
+  path_.resize(common);
+  StackId stack = common == 0 ? kEmptyStack : path_.back();
+  for (size_t i = fresh.size() - common; i-- > 0;) {
+    stack = context_.tables.Push(stack, context_.codes.Resolve(fresh[i], now));
+    path_.push_back(stack);
+  }
+  frames_ = fresh;
+  return stack;
+}
+
+}  // namespace pystrobe::remote

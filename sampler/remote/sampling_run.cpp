@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/sampling_run.h"
+
+#include <signal.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+
+namespace pystrobe::remote {
+namespace {
+
+constexpr Nanoseconds kAppendInterval = std::chrono::seconds(1);
+constexpr Nanoseconds kRefreshInterval = std::chrono::milliseconds(500);
+// Listing thousands of threads takes milliseconds: one part in this many of the time goes into it.
+constexpr int kRefreshShare = 100;
+constexpr size_t kBatch = 16 * 1024;
+
+std::string HostName() {
+  utsname name{};
+  return uname(&name) == 0 ? name.nodename : "";
+}
+
+std::string VersionText(const pyabi::Layout& layout) {
+  return layout.version.ToString() + (layout.free_threaded ? " free-threading build" : "");
+}
+
+// Returns early when a signal comes, which is how Ctrl-C ends a run at a low rate at once.
+void SleepUntil(Nanoseconds time) {
+  auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+  timespec t{seconds.count(), (time - seconds).count()};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr);
+}
+
+}  // namespace
+
+SamplingRun::SamplingRun(const Target& target, const SamplerOptions& options, RecordingSink& sink,
+                         Quality& quality)
+    : target_(target),
+      options_(options),
+      sink_(sink),
+      quality_(quality),
+      own_cpu_start_(ProcessCpuNow()),
+      start_(MonotonicNow()),
+      codes_(target, tables_, quality),
+      context_{target, tables_, codes_, start_, samples_},
+      threads_(context_),
+      pauser_(options.pause),
+      ticks_(context_, threads_, pauser_),
+      deadlines_(start_, options.rate_hz, static_cast<uint64_t>(start_.count())),
+      governor_(options.rate_hz, options.max_overhead, start_),
+      tick_{1, start_, start_, false},
+      next_refresh_(start_ + kRefreshInterval),
+      next_append_(start_ + kAppendInterval) {}
+
+Result<void> SamplingRun::Start() {
+  MakeThreadPrompt();
+  if (auto begun = sink_.Begin(MakeMetadata()); !begun) return begun;
+  return threads_.Refresh(tick_);
+}
+
+Result<std::optional<EndReason>> SamplingRun::Step(const std::atomic<bool>& stop) {
+  // A long interval is slept in pieces, so that the end and the progress are on time.
+  constexpr Nanoseconds kNap = std::chrono::milliseconds(200);
+  Nanoseconds now = MonotonicNow();
+  Nanoseconds wake = std::min(deadlines_.next(), now + kNap);
+  if (options_.duration) wake = std::min(wake, start_ + *options_.duration);
+  if (wake > now) {
+    SleepUntil(wake);
+    now = MonotonicNow();
+  }
+  if (auto reason = ReasonToEnd(now, stop)) return reason;
+  if (now < deadlines_.next()) return std::nullopt;
+
+  tick_ = {tick_.number + 1, now, tick_.time, now > deadlines_.next() + deadlines_.period()};
+  TickOutcome outcome = ticks_.Take(tick_);
+  Count(outcome);
+  if (!outcome.taken && !target_.StillThere()) {
+    return kill(target_.pid(), 0) == 0 ? EndReason::kTargetExecuted : EndReason::kTargetExited;
+  }
+  now = MonotonicNow();
+  if (outcome.stale_threads || now >= next_refresh_) {
+    if (auto reason = RefreshThreads(now)) return reason;
+  }
+  if (auto rate = governor_.Account(outcome.held, now)) deadlines_.SetRate(*rate);
+  codes_.CheckSome(now);
+  if (now >= next_append_ || samples_.size() >= kBatch) {
+    threads_.FlushAll(tick_);
+    if (auto sent = Append(); !sent) return std::unexpected(sent.error());
+    next_append_ = now + kAppendInterval;
+  }
+  uint64_t skipped = deadlines_.Advance(MonotonicNow());
+  quality_.deadlines += skipped;
+  quality_.lost += skipped;
+  return std::nullopt;
+}
+
+std::optional<EndReason> SamplingRun::ReasonToEnd(Nanoseconds now,
+                                                  const std::atomic<bool>& stop) const {
+  if (stop.load(std::memory_order_relaxed)) return EndReason::kStopped;
+  if (options_.duration && now - start_ >= *options_.duration) return EndReason::kDuration;
+  return std::nullopt;
+}
+
+std::optional<EndReason> SamplingRun::RefreshThreads(Nanoseconds now) {
+  auto listed = threads_.Refresh(tick_);
+  Nanoseconds cost = MonotonicNow() - now;
+  next_refresh_ = now + std::max(kRefreshInterval, cost * kRefreshShare);
+  // Lists that made no sense this time will the next; only the end of the process is final.
+  if (!listed && listed.error().code == ErrorCode::kExited) return EndReason::kTargetExited;
+  return std::nullopt;
+}
+
+Result<void> SamplingRun::Finish() {
+  threads_.FlushAll(tick_);
+  threads_.UpdateNames();
+  if (auto sent = Append(); !sent) return sent;
+  UpdateFigures();
+  quality_.complete = true;
+  return sink_.Finish(tables_, quality_);
+}
+
+Progress SamplingRun::MakeProgress() {
+  UpdateFigures();
+  return {MonotonicNow() - start_, quality_};
+}
+
+Metadata SamplingRun::MakeMetadata() const {
+  Metadata metadata;
+  metadata.pid = target_.pid();
+  metadata.command = target_.info().command;
+  metadata.executable = target_.info().executable;
+  metadata.python_version = VersionText(target_.layout());
+  metadata.host = HostName();
+  metadata.pystrobe_version = options_.pystrobe_version;
+  metadata.pause_mode = PauseModeName(options_.pause);
+  metadata.start_unix_ns = (UnixNow() - (MonotonicNow() - start_)).count();
+  metadata.start_monotonic_ns = start_.count();
+  metadata.wanted_rate_hz = options_.rate_hz;
+  metadata.max_overhead = options_.max_overhead;
+  metadata.cpu_count = static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN));
+  return metadata;
+}
+
+void SamplingRun::Count(const TickOutcome& outcome) {
+  ++quality_.deadlines;
+  quality_.retries += outcome.retries;
+  quality_.held_ns += outcome.held.count();
+  if (tick_.late) ++quality_.late;
+  if (!outcome.taken) {
+    ++quality_.lost;
+    return;
+  }
+  ++quality_.taken;
+  ++(outcome.marked ? quality_.marked : quality_.proved);
+  if (outcome.incomplete) ++quality_.incomplete;
+}
+
+void SamplingRun::UpdateFigures() {
+  quality_.duration_ns = (MonotonicNow() - start_).count();
+  quality_.run_delay_ns = static_cast<int64_t>(threads_.total_run_delay());
+  quality_.own_cpu_ns = (ProcessCpuNow() - own_cpu_start_).count();
+  quality_.achieved_rate_hz = static_cast<double>(quality_.taken) * 1e9 /
+                              static_cast<double>(std::max<int64_t>(1, quality_.duration_ns));
+  quality_.final_rate_hz = governor_.rate_hz();
+  quality_.cpu_source = threads_.exact_clock() ? "schedstat" : "stat";
+}
+
+Result<void> SamplingRun::Append() {
+  UpdateFigures();
+  quality_.samples += samples_.size();
+  auto result = sink_.Append(tables_, samples_, quality_);
+  samples_.clear();
+  return result;
+}
+
+}  // namespace pystrobe::remote

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What to copy of a thread so that one read brings its whole stack: a prediction from the sample
+// before, corrected while the thread is still paused.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sampler/pyabi/layout.h"
+#include "sampler/pyabi/stack_copy.h"
+#include "sampler/pyabi/walk.h"
+
+namespace pystrobe::remote {
+
+using pyabi::Address;
+
+/// Per-thread prediction. 3.11+: the thread's data stack chunks, plus the few frames that lie
+/// elsewhere (generators on the heap, the evaluation loop's own on the C stack). 3.8-3.10: the pages
+/// on which its frame objects lay lately. [one thread at a time]
+class StackPlan {
+ public:
+  StackPlan(const pyabi::Layout& layout, Address tstate);
+
+  /// Adds to `copy` the ranges that the last stack makes likely, the thread state first.
+  void AddPredicted(pyabi::StackCopy& copy) const;
+
+  /// The thread's current frame according to the copy, 0 when it has none. Nullopt when the copy
+  /// does not tell (3.11, 3.12: the current C frame moved): then AddFirst adds what is missing.
+  std::optional<Address> FindFirst(const pyabi::StackCopy& copy) const;
+  void AddFirst(pyabi::StackCopy& copy) const;
+
+  /// Adds a range that covers `missing`, a frame the walker did not find: as much of its chunk or
+  /// page as is worth the system call.
+  void AddMissing(pyabi::StackCopy& copy, Address missing) const;
+
+  /// Learns from a copy that was walked to its end.
+  void Learn(const pyabi::StackCopy& copy, const std::vector<pyabi::RawFrame>& frames, Address root);
+
+  /// Forgets everything: the predicted ranges could not be read (unmapped meanwhile).
+  void Reset();
+
+  Address tstate() const { return tstate_; }
+
+ private:
+  struct Chunk {
+    Address address;
+    uint32_t used;  ///< bytes from its start that hold frames
+  };
+  struct Page {
+    Address address;
+    uint64_t last_use;
+  };
+
+  bool InCurrentChunk(Address address) const;
+  bool InOlderChunk(Address address) const;
+  void LearnChunks(const pyabi::StackCopy& copy);
+  void LearnPages(const std::vector<pyabi::RawFrame>& frames);
+
+  const pyabi::Layout* layout_;
+  Address tstate_;
+  Address cframe_ = 0;
+  Chunk current_{0, 0};
+  std::vector<Chunk> older_;     // nearest first
+  std::vector<Address> extras_;  // frames outside of the chunks
+  std::vector<Page> pages_;      // 3.8-3.10, by address
+  uint64_t stamp_ = 0;
+};
+
+}  // namespace pystrobe::remote

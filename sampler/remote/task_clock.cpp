@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/task_clock.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace pystrobe::remote {
+namespace {
+
+ScopedFd OpenTaskFile(pid_t pid, pid_t tid, std::string_view name) {
+  return ScopedFd(
+      open(fmt::format("/proc/{}/task/{}/{}", pid, tid, name).c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+template <size_t kSize>
+std::string_view ReadInto(int fd, char (&buffer)[kSize]) {
+  ssize_t length = pread(fd, buffer, kSize, 0);
+  return {buffer, length > 0 ? static_cast<size_t>(length) : 0};
+}
+
+}  // namespace
+
+TaskClock::TaskClock(pid_t pid, pid_t tid) : pid_(pid), tid_(tid) {
+  schedstat_ = OpenTaskFile(pid, tid, "schedstat");
+  char text[128];
+  // A kernel without scheduler statistics has the file, saying "0 0 0".
+  exact_ = schedstat_.valid() && !ReadInto(schedstat_.get(), text).starts_with("0 0 0");
+}
+
+std::optional<SchedStat> TaskClock::Read() {
+  if (!exact_) return ReadTicks();
+  char text[128];
+  return ParseSchedStat(ReadInto(schedstat_.get(), text));
+}
+
+std::optional<SchedStat> TaskClock::ReadTicks() {
+  char text[1024];
+  if (stat_fd() < 0) return std::nullopt;
+  auto stat = ParseTaskStat(ReadInto(stat_.get(), text));
+  if (!stat) return std::nullopt;
+  static const auto kTickNs = uint64_t{1'000'000'000} / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  return SchedStat{(stat->user_ticks + stat->system_ticks) * kTickNs, 0, 0};
+}
+
+bool TaskClock::Running() {
+  if (!syscall_.valid()) syscall_ = OpenTaskFile(pid_, tid_, "syscall");
+  char text[256];
+  std::string_view says = ReadInto(syscall_.get(), text);
+  if (!says.empty()) return says.starts_with("running");
+  char stat_text[1024];
+  if (stat_fd() < 0) return false;
+  auto stat = ParseTaskStat(ReadInto(stat_.get(), stat_text));
+  return stat && stat->state == 'R';
+}
+
+int TaskClock::stat_fd() {
+  if (!stat_.valid()) stat_ = OpenTaskFile(pid_, tid_, "stat");
+  return stat_.get();
+}
+
+}  // namespace pystrobe::remote

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/thread_table.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "profiler/base/proc.h"
+#include "sampler/pyabi/objects.h"
+
+namespace pystrobe::remote {
+namespace {
+
+std::string KernelName(pid_t pid, pid_t tid) {
+  auto text = ReadSmallFile(fmt::format("/proc/{}/task/{}/comm", pid, tid));
+  if (!text) return {};
+  while (!text->empty() && text->back() == '\n') text->pop_back();
+  return *text;
+}
+
+bool SameThread(const PyThread& a, const PyThread& b) {
+  return a.tstate == b.tstate && a.pthread == b.pthread && a.tid == b.tid;
+}
+
+}  // namespace
+
+void LockDomain::Add(SampledThread* thread) {
+  threads.push_back(thread);
+  by_tstate[thread->id().tstate] = thread;
+}
+
+void LockDomain::Remove(SampledThread* thread) {
+  if (std::erase(threads, thread) == 0) return;
+  by_tstate.erase(thread->id().tstate);
+  if (last_subject == thread) last_subject = nullptr;
+}
+
+SampledThread* LockDomain::Find(Address tstate) const {
+  auto it = by_tstate.find(tstate);
+  return it == by_tstate.end() ? nullptr : it->second;
+}
+
+Address ThreadTable::GilOf(Address interpreter) const {
+  const pyabi::Layout& layout = context_.target.layout();
+  const ProcessMemory& memory = context_.target.memory();
+  if (layout.runtime.gil != pyabi::kAbsent) {
+    return context_.target.info().runtime + layout.runtime.gil;
+  }
+  Address gil = memory.Read<Address>(interpreter + layout.interpreter.ceval_gil).value_or(0);
+  if (!layout.free_threaded || gil == 0) return gil;
+  // A free-threaded build can be run with a GIL (PYTHON_GIL=1, or an extension that needs it).
+  bool enabled = memory.Read<int32_t>(gil + layout.gil.enabled).value_or(0) > 0;
+  return enabled ? gil : 0;
+}
+
+LockDomain& ThreadTable::DomainOf(const PyThread& thread) {
+  Address gil = GilOf(thread.interpreter);
+  for (auto& domain : domains_) {
+    if (domain->gil.address() == gil) return *domain;
+  }
+  return *domains_.emplace_back(std::make_unique<LockDomain>(context_.target.layout(), gil));
+}
+
+Result<void> ThreadTable::Refresh(const Tick& tick) {
+  auto listed = context_.target.ListThreads();
+  if (!listed) return std::unexpected(listed.error());
+  HashMap<Address, const PyThread*> now;
+  for (const PyThread& thread : *listed) {
+    if (thread.tid != 0) now.emplace(thread.tstate, &thread);
+  }
+  std::erase_if(threads_, [&](const std::unique_ptr<SampledThread>& thread) {
+    auto it = now.find(thread->id().tstate);
+    if (it != now.end() && SameThread(*it->second, thread->id()) && !thread->gone()) {
+      now.erase(it);
+      return false;
+    }
+    Drop(*thread, tick);
+    return true;
+  });
+  bool added = false;
+  for (const PyThread& thread : *listed) {
+    if (!now.contains(thread.tstate)) continue;
+    Tables& tables = context_.tables;
+    ThreadIndex index = tables.AddThread(
+        {static_cast<uint64_t>(thread.tid), thread.interpreter_id,
+         tables.Intern(KernelName(context_.target.pid(), thread.tid))});
+    auto& fresh = threads_.emplace_back(
+        std::make_unique<SampledThread>(context_, thread, index, tick));
+    exact_clock_ = exact_clock_ && fresh->clock().exact();
+    DomainOf(thread).Add(fresh.get());
+    added = true;
+  }
+  if (added) UpdateNames();
+  return {};
+}
+
+void ThreadTable::Drop(SampledThread& thread, const Tick& tick) {
+  thread.Flush(tick);
+  run_delay_of_gone_ += thread.total_run_delay();
+  for (auto& domain : domains_) domain->Remove(&thread);
+}
+
+void ThreadTable::FlushAll(const Tick& tick) {
+  for (auto& thread : threads_) thread->Flush(tick);
+}
+
+void ThreadTable::UpdateNames() {
+  Address interpreter = 0;
+  HashMap<uint64_t, std::string> names;
+  for (auto& thread : threads_) {
+    if (thread->id().interpreter != interpreter) {
+      interpreter = thread->id().interpreter;
+      names = pyabi::ReadThreadNames(context_.target.memory(), context_.target.layout(),
+                                     interpreter);
+    }
+    auto it = names.find(thread->id().pthread);
+    if (it == names.end()) continue;
+    StringId name = context_.tables.Intern(it->second);
+    if (context_.tables.thread(thread->index()).name != name) {
+      context_.tables.RenameThread(thread->index(), name);
+    }
+  }
+}
+
+uint64_t ThreadTable::total_run_delay() const {
+  uint64_t total = run_delay_of_gone_;
+  for (auto& thread : threads_) total += thread->total_run_delay();
+  return total;
+}
+
+}  // namespace pystrobe::remote

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Python threads of a target, grouped by the lock that serialises them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "profiler/base/hash_map.h"
+#include "sampler/remote/sampled_thread.h"
+
+namespace pystrobe::remote {
+
+/// The threads under one GIL. Free-threaded targets have one domain without a lock.
+struct LockDomain {
+  LockDomain(const pyabi::Layout& layout, Address gil_address) : gil(layout, gil_address) {}
+
+  GilReader gil;                         ///< address 0: no lock
+  std::vector<SampledThread*> threads;   ///< not owned
+  HashMap<Address, SampledThread*> by_tstate;
+  uint64_t switch_number = 0;            ///< as of the last copy
+  size_t next_check = 0;                 ///< round robin over idle threads
+  SampledThread* last_subject = nullptr;
+
+  bool free_threaded() const { return gil.address() == 0; }
+  void Add(SampledThread* thread);
+  void Remove(SampledThread* thread);
+  SampledThread* Find(Address tstate) const;
+};
+
+/// Keeps up with threads that come and go. [one thread: the pacer]
+class ThreadTable {
+ public:
+  explicit ThreadTable(RunContext& context) : context_(context) {}
+
+  /// Lists the target's threads anew: adds those that appeared, drops those that went (what they had
+  /// pending is yielded first). Fails as Target::ListThreads.
+  Result<void> Refresh(const Tick& tick);
+  /// Yields what every thread has pending.
+  void FlushAll(const Tick& tick);
+  /// Names threads as the program does, where it does; else as the kernel does.
+  void UpdateNames();
+
+  std::span<const std::unique_ptr<LockDomain>> domains() const { return domains_; }
+  std::span<const std::unique_ptr<SampledThread>> threads() const { return threads_; }
+  /// Run delay of all threads there were.
+  uint64_t total_run_delay() const;
+  bool exact_clock() const { return exact_clock_; }
+
+ private:
+  LockDomain& DomainOf(const PyThread& thread);
+  Address GilOf(Address interpreter) const;
+  void Drop(SampledThread& thread, const Tick& tick);
+
+  RunContext& context_;
+  std::vector<std::unique_ptr<SampledThread>> threads_;
+  std::vector<std::unique_ptr<LockDomain>> domains_;
+  uint64_t run_delay_of_gone_ = 0;
+  bool exact_clock_ = true;
+};
+
+}  // namespace pystrobe::remote
