@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Does what a stranger does: in a fresh Debian 12 root with nothing but git and make, clones the
+# committed state of this repository and runs a command in it, by default `make demo`:
+#
+#   tests/clean_chroot.sh [COMMAND...]
+#
+# KEEP=1 leaves the root behind and says where. The root gets this machine's own apt sources, pip
+# configuration and certificates, so that it works behind the same mirrors. Needs root.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ "$(id -u)" = 0 ] || { echo "clean_chroot: needs root" >&2; exit 1; }
+command -v debootstrap >/dev/null || { echo "clean_chroot: needs debootstrap" >&2; exit 1; }
+[ $# -gt 0 ] || set -- make demo
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/pystrobe
+base=$cache/bookworm-git-make.tar
+root=$(mktemp -d "${TMPDIR:-/tmp}/pystrobe-clean.XXXXXX")
+leave() {
+  mountpoint -q "$root/proc" && umount "$root/proc"
+  if [ -n "${KEEP:-}" ]; then echo "clean_chroot: left in $root" >&2; else rm -rf "$root"; fi
+}
+trap leave EXIT
+
+if [ ! -f "$base" ]; then
+  mirror=$(apt-get indextargets --no-release-info --format '$(REPO_URI) $(RELEASE)' \
+    'Created-By: Packages' | awk '$1 ~ /\/debian\/?$/ { print $1; exit }')
+  mkdir -p "$cache"
+  debootstrap --variant=minbase --include=git,make,ca-certificates bookworm "$root" "${mirror%/}" \
+    >"$cache/bookworm.log" 2>&1 || { tail "$cache/bookworm.log" >&2; exit 1; }
+  tar -C "$root" -cf "$base.partial" . && mv "$base.partial" "$base"
+else
+  tar -C "$root" -xf "$base"
+fi
+
+rm -f "$root"/etc/apt/sources.list
+cp -r /etc/apt/sources.list.d /etc/apt/apt.conf.d "$root/etc/apt/"
+[ ! -f /etc/apt/sources.list ] || cp /etc/apt/sources.list "$root/etc/apt/"
+for file in /etc/pip.conf /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt; do
+  [ ! -e "$file" ] || cp -L "$file" "$root$file"
+done
+mount -t proc proc "$root/proc"
+git clone -q --no-hardlinks . "$root/root/pystrobe"
+
+env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM="${TERM:-dumb}" LANG=C.UTF-8 \
+  chroot "$root" /bin/bash -c 'cd /root/pystrobe && exec "$@"' - "$@"
