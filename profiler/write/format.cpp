@@ -1,1 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "profiler/write/writer.h"
+
+namespace pystrobe::write {
+namespace {
+
+struct FormatInfo {
+  Format format;
+  std::string_view name;
+};
+
+constexpr std::array kFormats = {
+    FormatInfo{Format::kStrobe, "strobe"},         FormatInfo{Format::kHtml, "html"},
+    FormatInfo{Format::kSpeedscope, "speedscope"}, FormatInfo{Format::kPprof, "pprof"},
+    FormatInfo{Format::kCollapsed, "collapsed"},   FormatInfo{Format::kJson, "json"},
+};
+
+struct Suffix {
+  std::string_view text;
+  Format format;
+};
+
+// The first that fits decides: .speedscope.json is a .json too.
+constexpr std::array kSuffixes = {
+    Suffix{".strobe", Format::kStrobe},
+    Suffix{".html", Format::kHtml},
+    Suffix{".htm", Format::kHtml},
+    Suffix{".speedscope.json", Format::kSpeedscope},
+    Suffix{".speedscope", Format::kSpeedscope},
+    Suffix{".pb.gz", Format::kPprof},
+    Suffix{".pprof", Format::kPprof},
+    Suffix{".collapsed", Format::kCollapsed},
+    Suffix{".folded", Format::kCollapsed},
+    Suffix{".txt", Format::kCollapsed},
+    Suffix{".json", Format::kJson},
+};
+
+bool EndsWithIgnoringCase(std::string_view text, std::string_view lower_suffix) {
+  if (text.size() < lower_suffix.size()) return false;
+  text.remove_prefix(text.size() - lower_suffix.size());
+  return std::ranges::equal(text, lower_suffix, [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == b;
+  });
+}
+
+// As a POSIX shell takes it: as it is when nothing in it is special, else in single quotes.
+std::string ShellQuoted(std::string_view word) {
+  const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_-./+:@%,=").contains(c);
+  });
+  if (plain) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'') {
+      quoted += R"('\'')";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+}  // namespace
+
+std::optional<Format> FormatByName(std::string_view name) {
+  for (const FormatInfo& info : kFormats) {
+    if (info.name == name) return info.format;
+  }
+  return std::nullopt;
+}
+
+std::optional<Format> FormatByFileName(std::string_view file_name) {
+  for (const Suffix& suffix : kSuffixes) {
+    if (EndsWithIgnoringCase(file_name, suffix.text)) return suffix.format;
+  }
+  return std::nullopt;
+}
+
+std::string_view FormatName(Format format) {
+  for (const FormatInfo& info : kFormats) {
+    if (info.format == format) return info.name;
+  }
+  return "unknown";
+}
+
+std::string HowToOpen(Format format, std::string_view file_name) {
+  const std::string file = ShellQuoted(file_name);
+  switch (format) {
+    case Format::kStrobe:
+      return fmt::format("pystrobe report {0} -o report.html", file);
+    case Format::kHtml:
+      return fmt::format("xdg-open {}   (any browser; the file needs no network)", file);
+    case Format::kSpeedscope:
+      return fmt::format("npx speedscope {}   (or drop it on https://www.speedscope.app)", file);
+    case Format::kPprof:
+      return fmt::format("go tool pprof -http=: {}", file);
+    case Format::kCollapsed:
+      return fmt::format("flamegraph.pl {0} > flame.svg   (or: npx speedscope {0})", file);
+    case Format::kJson:
+      return fmt::format("python3 -m json.tool {}   (fields: docs/json.md)", file);
+  }
+  return {};
+}
+
+}  // namespace pystrobe::write

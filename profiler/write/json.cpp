@@ -1,1 +1,158 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Our own JSON, for programs: docs/json.md describes every field, docs/json.schema.json checks them.
+// A field once published keeps its name, unit and meaning; new ones may come. kVersion changes when
+// that cannot be kept.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "profiler/write/json_writer.h"
+#include "profiler/write/labels.h"
+#include "profiler/write/writer.h"
+
+namespace pystrobe::write {
+namespace {
+
+constexpr int kVersion = 1;
+
+class ProfileJson {
+ public:
+  ProfileJson(const Profile& profile, const WriteOptions& options, Output& output)
+      : profile_(profile),
+        tables_(profile.tables()),
+        options_(options),
+        out_(output),
+        json_(out_),
+        place_of_function_(tables_.function_count()) {}
+
+  Result<void> Run() {
+    json_.BeginObject().NewLine().Field("format", "pystrobe-profile").Field("version", kVersion);
+    json_.NewLine().Field("title", Title(profile_.recording->metadata(), options_));
+    json_.NewLine().Field("mode", ModeName(options_.mode));
+    WriteMetadata(profile_.recording->metadata());
+    WriteQuality(profile_.recording->quality());
+    json_.NewLine().Key("range").BeginObject().Field("since_ns", profile_.since_ns);
+    json_.Field("until_ns", profile_.until_ns).EndObject();
+    json_.NewLine().Key("total");
+    WriteWeights(profile_.total);
+    json_.NewLine().Field("idle_threads_hidden", profile_.idle_threads_hidden);
+    WriteFunctions();
+    WriteThreads();
+    json_.NewLine().EndObject();
+    out_.Append('\n');
+    return out_.Finish();
+  }
+
+ private:
+  void WriteMetadata(const Metadata& metadata) {
+    json_.NewLine().Key("metadata").BeginObject().Field("pid", metadata.pid);
+    json_.Key("command").BeginArray();
+    for (const std::string& argument : metadata.command) json_.Value(argument);
+    json_.EndArray().Field("executable", metadata.executable);
+    json_.Field("python_version", metadata.python_version).Field("host", metadata.host);
+    json_.Field("pystrobe_version", metadata.pystrobe_version);
+    json_.Field("pause_mode", metadata.pause_mode);
+    json_.Field("start_unix_ns", metadata.start_unix_ns);
+    json_.Field("start_monotonic_ns", metadata.start_monotonic_ns);
+    json_.Field("wanted_rate_hz", metadata.wanted_rate_hz);
+    json_.Field("max_overhead", metadata.max_overhead);
+    json_.Field("cpu_count", metadata.cpu_count).EndObject();
+  }
+
+  void WriteQuality(const Quality& quality) {
+    json_.NewLine().Key("quality").BeginObject();
+    json_.Field("line", QualityLine(profile_.recording->metadata(), quality));
+    json_.Field("complete", quality.complete).Field("deadlines", quality.deadlines);
+    json_.Field("samples", quality.samples).Field("taken", quality.taken);
+    json_.Field("proved", quality.proved).Field("marked", quality.marked);
+    json_.Field("incomplete", quality.incomplete).Field("late", quality.late);
+    json_.Field("lost", quality.lost).Field("retries", quality.retries);
+    json_.Field("unresolved", quality.unresolved).Field("reused_code", quality.reused_code);
+    json_.Field("duration_ns", quality.duration_ns).Field("held_ns", quality.held_ns);
+    json_.Field("run_delay_ns", quality.run_delay_ns).Field("own_cpu_ns", quality.own_cpu_ns);
+    json_.Field("achieved_rate_hz", quality.achieved_rate_hz);
+    json_.Field("final_rate_hz", quality.final_rate_hz);
+    json_.Field("cpu_source", quality.cpu_source).EndObject();
+  }
+
+  void WriteWeights(const Weights& weights) {
+    json_.BeginObject();
+    WriteWeightFields(weights);
+    json_.EndObject();
+  }
+
+  void WriteWeightFields(const Weights& weights) {
+    json_.Field("samples", weights.samples).Field("cpu_samples", weights.cpu_samples);
+    json_.Field("gil_samples", weights.gil_samples).Field("wall_ns", weights.wall_ns);
+    json_.Field("cpu_ns", weights.cpu_ns).Field("gil_ns", weights.gil_ns);
+  }
+
+  // The hottest first: who wants the table of functions reads no further.
+  void WriteFunctions() {
+    json_.NewLine().Key("functions").BeginArray();
+    uint32_t place = 0;
+    for (const FunctionRow& row : FunctionTable(profile_, options_.mode)) {
+      if (!out_.ok()) return;
+      place_of_function_[ToIndex(row.function)] = place++;
+      const Function& function = tables_.function(row.function);
+      json_.NewLine().BeginObject().Field("name", FunctionName(function, tables_));
+      json_.Field("file", tables_.text(function.file)).Field("line", function.first_line);
+      json_.Field("hottest_line", row.hottest_line).Key("self");
+      WriteWeights(row.self);
+      json_.Key("total");
+      WriteWeights(row.total);
+      json_.EndObject();
+    }
+    json_.EndArray();
+  }
+
+  void WriteThreads() {
+    json_.NewLine().Key("threads").BeginArray();
+    for (const ThreadProfile& profile : profile_.threads) {
+      const Thread& thread = tables_.thread(profile.thread);
+      json_.NewLine().BeginObject().Field("name", tables_.text(thread.name));
+      json_.Field("tid", thread.tid).Field("interpreter", thread.interpreter).Key("total");
+      WriteWeights(profile.total);
+      json_.Key("stacks").BeginArray();
+      for (const StackWeight& entry : profile.stacks) {
+        if (!out_.ok()) return;
+        WriteStack(entry);
+      }
+      json_.EndArray().EndObject();
+    }
+    json_.EndArray();
+  }
+
+  void WriteStack(const StackWeight& entry) {
+    frames_.clear();
+    for (StackId id = entry.stack; id != kEmptyStack; id = tables_.stack(id).parent) {
+      frames_.push_back(tables_.stack(id).frame);
+    }
+    json_.NewLine().BeginObject().Key("frames").BeginArray();
+    for (auto id = frames_.rbegin(); id != frames_.rend(); ++id) {
+      const Frame& frame = tables_.frame(*id);
+      json_.BeginArray().Value(place_of_function_[ToIndex(frame.function)]).Value(frame.line);
+      json_.EndArray();
+    }
+    json_.EndArray();
+    WriteWeightFields(entry.self);
+    json_.EndObject();
+  }
+
+  const Profile& profile_;
+  const Tables& tables_;
+  const WriteOptions& options_;
+  OutputBuffer out_;
+  JsonWriter json_;
+  std::vector<uint32_t> place_of_function_;  // by FunctionId: place in `functions`
+  std::vector<FrameId> frames_;              // of one stack, leaf first
+};
+
+}  // namespace
+
+Result<void> WriteJson(const Profile& profile, const WriteOptions& options, Output& output) {
+  return ProfileJson(profile, options, output).Run();
+}
+
+}  // namespace pystrobe::write

@@ -1,1 +1,276 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// pprof: gzipped protobuf message perftools.profiles.Profile (github.com/google/pprof,
+// proto/profile.proto; the field numbers below are its). One sample for each thread and stack, with
+// four values. Messages go out one by one, in the order of their field numbers as pprof's own encoder
+// writes them; ids and string indexes are given out as they are met.
+#include <array>
+#include <string>
+#include <vector>
+
+#include <protozero/pbf_writer.hpp>
+
+#include "profiler/base/hash_map.h"
+#include "profiler/write/gzip.h"
+#include "profiler/write/labels.h"
+#include "profiler/write/output_buffer.h"
+#include "profiler/write/utf8.h"
+#include "profiler/write/writer.h"
+
+namespace pystrobe::write {
+namespace {
+
+enum ProfileField : uint32_t {
+  kProfileSampleType = 1,
+  kProfileSample = 2,
+  kProfileMapping = 3,
+  kProfileLocation = 4,
+  kProfileFunction = 5,
+  kProfileStringTable = 6,
+  kProfileTimeNanos = 9,
+  kProfileDurationNanos = 10,
+  kProfilePeriodType = 11,
+  kProfilePeriod = 12,
+  kProfileComment = 13,
+  kProfileDefaultSampleType = 14,
+};
+enum ValueTypeField : uint32_t { kValueTypeType = 1, kValueTypeUnit = 2 };
+enum SampleField : uint32_t { kSampleLocationId = 1, kSampleValue = 2, kSampleLabel = 3 };
+enum LabelField : uint32_t { kLabelKey = 1, kLabelString = 2, kLabelNumber = 3 };
+enum MappingField : uint32_t {
+  kMappingId = 1,
+  kMappingFileName = 5,
+  kMappingHasFunctions = 7,
+  kMappingHasFileNames = 8,
+  kMappingHasLineNumbers = 9,
+  kMappingHasInlineFrames = 10,
+};
+enum LocationField : uint32_t { kLocationId = 1, kLocationMappingId = 2, kLocationLine = 4 };
+enum LineField : uint32_t { kLineFunctionId = 1, kLineLine = 2 };
+enum FunctionField : uint32_t {
+  kFunctionId = 1,
+  kFunctionName = 2,
+  kFunctionSystemName = 3,
+  kFunctionFileName = 4,
+  kFunctionStartLine = 5,
+};
+
+constexpr uint64_t kMappingIdOfAll = 1;
+
+struct ValueType {
+  std::string_view type;
+  std::string_view unit;
+};
+constexpr std::array kSampleTypes = {
+    ValueType{"samples", "count"},
+    ValueType{"wall", "nanoseconds"},
+    ValueType{"cpu", "nanoseconds"},
+    ValueType{"gil", "nanoseconds"},
+};
+
+// Gives each distinct text its index in the profile's string_table; 0 is the empty string, as the
+// format wants it.
+class StringTable {
+ public:
+  StringTable() { Add(""); }
+  int64_t Add(std::string_view text) {
+    const auto [it, added] =
+        indexes_.try_emplace(ValidUtf8(text), static_cast<int64_t>(in_order_.size()));
+    if (added) in_order_.push_back(it->first);
+    return it->second;
+  }
+  const std::vector<std::string>& in_order() const { return in_order_; }
+
+ private:
+  HashMap<std::string, int64_t> indexes_;
+  std::vector<std::string> in_order_;
+};
+
+// Turns the dense ids of our tables into pprof's: 1, 2, 3... in the order they are first met.
+class IdMap {
+ public:
+  explicit IdMap(size_t count) : ids_(count) {}
+  uint64_t Get(uint32_t index) {
+    if (ids_[index] == 0) {
+      in_order_.push_back(index);
+      ids_[index] = in_order_.size();
+    }
+    return ids_[index];
+  }
+  const std::vector<uint32_t>& in_order() const { return in_order_; }
+
+ private:
+  std::vector<uint64_t> ids_;
+  std::vector<uint32_t> in_order_;
+};
+
+class PprofWriter {
+ public:
+  PprofWriter(const Profile& profile, const WriteOptions& options, Output& output)
+      : profile_(profile),
+        tables_(profile.tables()),
+        options_(options),
+        gzip_(output),
+        out_(gzip_),
+        locations_(tables_.frame_count() + 1),
+        functions_(tables_.function_count() + 1) {}
+
+  Result<void> Run() {
+    for (const ValueType& type : kSampleTypes) {
+      AppendMessage(kProfileSampleType, EncodeValueType(type));
+    }
+    for (const ThreadProfile& thread : profile_.threads) WriteSamples(thread);
+    AppendMessage(kProfileMapping, EncodeMapping());
+    WriteLocations();
+    WriteFunctions();
+    const std::string tail = EncodeTail();  // its strings go into the table, which comes before it
+    for (const std::string& text : strings_.in_order()) AppendMessage(kProfileStringTable, text);
+    out_.Append(tail);
+    if (auto flushed = out_.Finish(); !flushed) return flushed;
+    return gzip_.Finish();
+  }
+
+ private:
+  using Pbf = protozero::pbf_writer;
+
+  // One past the tables' ids: what stands for an empty stack.
+  uint32_t NoFrame() const { return static_cast<uint32_t>(tables_.frame_count()); }
+  uint32_t NoFunction() const { return static_cast<uint32_t>(tables_.function_count()); }
+
+  void AppendMessage(ProfileField field, const std::string& message) {
+    std::string bytes;
+    Pbf(bytes).add_message(field, message);
+    out_.Append(bytes);
+  }
+
+  std::string EncodeValueType(const ValueType& type) {
+    std::string bytes;
+    Pbf pbf(bytes);
+    pbf.add_int64(kValueTypeType, strings_.Add(type.type));
+    pbf.add_int64(kValueTypeUnit, strings_.Add(type.unit));
+    return bytes;
+  }
+
+  void WriteSamples(const ThreadProfile& thread) {
+    const std::string labels = EncodeThreadLabels(tables_.thread(thread.thread));
+    std::vector<uint64_t> location_ids;
+    std::string sample;
+    for (const StackWeight& entry : thread.stacks) {
+      if (!out_.ok()) return;
+      location_ids.clear();
+      for (StackId id = entry.stack; id != kEmptyStack; id = tables_.stack(id).parent) {
+        location_ids.push_back(locations_.Get(ToIndex(tables_.stack(id).frame)));
+      }
+      if (location_ids.empty()) location_ids.push_back(locations_.Get(NoFrame()));
+      const std::array<uint64_t, kSampleTypes.size()> values = {
+          entry.self.samples, entry.self.wall_ns, entry.self.cpu_ns, entry.self.gil_ns};
+      sample.clear();
+      Pbf pbf(sample);
+      pbf.add_packed_uint64(kSampleLocationId, location_ids.begin(), location_ids.end());
+      pbf.add_packed_uint64(kSampleValue, values.begin(), values.end());
+      sample += labels;
+      AppendMessage(kProfileSample, sample);
+    }
+  }
+
+  // The same for all samples of a thread: encoded once.
+  std::string EncodeThreadLabels(const Thread& thread) {
+    std::string labels;
+    Pbf sample(labels);
+    const auto add_number = [&](std::string_view key, uint64_t number) {
+      Pbf label(sample, kSampleLabel);
+      label.add_int64(kLabelKey, strings_.Add(key));
+      label.add_int64(kLabelNumber, static_cast<int64_t>(number));
+    };
+    {
+      Pbf label(sample, kSampleLabel);
+      label.add_int64(kLabelKey, strings_.Add("thread"));
+      label.add_int64(kLabelString, strings_.Add(ThreadLabel(thread, tables_)));
+    }
+    add_number("thread_id", thread.tid);
+    if (thread.interpreter != 0) add_number("interpreter", thread.interpreter);
+    return labels;
+  }
+
+  // pprof looks for a symbolizer unless the mapping says that everything is known already.
+  std::string EncodeMapping() {
+    std::string bytes;
+    Pbf pbf(bytes);
+    pbf.add_uint64(kMappingId, kMappingIdOfAll);
+    pbf.add_int64(kMappingFileName, strings_.Add(profile_.recording->metadata().executable));
+    pbf.add_bool(kMappingHasFunctions, true);
+    pbf.add_bool(kMappingHasFileNames, true);
+    pbf.add_bool(kMappingHasLineNumbers, true);
+    pbf.add_bool(kMappingHasInlineFrames, true);
+    return bytes;
+  }
+
+  void WriteLocations() {
+    for (const uint32_t index : locations_.in_order()) {
+      const Frame frame =
+          index == NoFrame() ? Frame{FunctionId{NoFunction()}} : tables_.frame(FrameId{index});
+      std::string bytes;
+      Pbf pbf(bytes);
+      pbf.add_uint64(kLocationId, locations_.Get(index));
+      pbf.add_uint64(kLocationMappingId, kMappingIdOfAll);
+      {
+        Pbf line(pbf, kLocationLine);
+        line.add_uint64(kLineFunctionId, functions_.Get(ToIndex(frame.function)));
+        if (frame.line != 0) line.add_int64(kLineLine, frame.line);
+      }
+      AppendMessage(kProfileLocation, bytes);
+    }
+  }
+
+  void WriteFunctions() {
+    for (const uint32_t index : functions_.in_order()) {
+      const bool none = index == NoFunction();
+      const Function function = none ? Function{} : tables_.function(FunctionId{index});
+      const int64_t name = strings_.Add(none ? kNoPythonFrames : FunctionName(function, tables_));
+      std::string bytes;
+      Pbf pbf(bytes);
+      pbf.add_uint64(kFunctionId, functions_.Get(index));
+      pbf.add_int64(kFunctionName, name);
+      pbf.add_int64(kFunctionSystemName, name);
+      pbf.add_int64(kFunctionFileName, strings_.Add(tables_.text(function.file)));
+      if (function.first_line != 0) pbf.add_int64(kFunctionStartLine, function.first_line);
+      AppendMessage(kProfileFunction, bytes);
+    }
+  }
+
+  std::string EncodeTail() {
+    const Metadata& metadata = profile_.recording->metadata();
+    const Quality& quality = profile_.recording->quality();
+    std::string bytes;
+    Pbf pbf(bytes);
+    pbf.add_int64(kProfileTimeNanos, metadata.start_unix_ns + profile_.since_ns);
+    pbf.add_int64(kProfileDurationNanos, profile_.until_ns - profile_.since_ns);
+    pbf.add_message(kProfilePeriodType, EncodeValueType({"wall", "nanoseconds"}));
+    if (metadata.wanted_rate_hz > 0) {
+      pbf.add_int64(kProfilePeriod, static_cast<int64_t>(1e9 / metadata.wanted_rate_hz));
+    }
+    const std::array<int64_t, 3> comments = {strings_.Add(Title(metadata, options_)),
+                                             strings_.Add(OriginLine(metadata)),
+                                             strings_.Add(QualityLine(metadata, quality))};
+    pbf.add_packed_int64(kProfileComment, comments.begin(), comments.end());
+    pbf.add_int64(kProfileDefaultSampleType, strings_.Add(ModeName(options_.mode)));
+    return bytes;
+  }
+
+  const Profile& profile_;
+  const Tables& tables_;
+  const WriteOptions& options_;
+  GzipOutput gzip_;
+  OutputBuffer out_;
+  StringTable strings_;
+  IdMap locations_;  // by FrameId
+  IdMap functions_;  // by FunctionId
+};
+
+}  // namespace
+
+Result<void> WritePprof(const Profile& profile, const WriteOptions& options, Output& output) {
+  return PprofWriter(profile, options, output).Run();
+}
+
+}  // namespace pystrobe::write

@@ -1,1 +1,252 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// speedscope's own JSON (github.com/jlfwong/speedscope, src/lib/file-format-spec.ts): one `sampled`
+// profile for each thread, in order of time, weights in nanoseconds of the chosen mode. The format
+// knows frames but not functions, so a frame here is a function with the line of its `def`: with
+// executing lines a function would fall apart into many bars.
+//
+// The recording has the threads mixed; the file wants them one after the other, each as two arrays.
+// So one pass counts runs, then each further pass gathers as many threads as fit in memory, and a
+// thread too large for that is streamed: a pass for its stacks, a pass for its weights.
+#include "profiler/write/speedscope.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "profiler/write/function_stacks.h"
+#include "profiler/write/json_writer.h"
+#include "profiler/write/labels.h"
+
+namespace pystrobe::write {
+namespace {
+
+constexpr uint64_t kRunsInMemory = 1'000'000;
+constexpr size_t kNoSlot = std::numeric_limits<size_t>::max();
+
+// Neighbouring samples of one thread with the same functions on the stack.
+struct RunOfSamples {
+  int64_t start_ns = 0;  // of its first sample
+  uint64_t weight_ns = 0;
+  uint32_t stack = 0;  // as FunctionStacks numbers it
+};
+
+// What of a thread is known before its runs are written. A slot is a place in Profile::threads.
+struct ThreadSummary {
+  uint64_t runs = 0;
+  uint64_t weight_ns = 0;
+  int64_t start_ns = 0;
+};
+
+uint64_t WeightOf(const Sample& sample, Mode mode) {
+  if (mode == Mode::kCpu) return sample.cpu_ns;
+  if (mode == Mode::kGil && (sample.flags & kSampleGil) == 0) return 0;
+  return sample.wall_ns;
+}
+
+class SpeedscopeWriter {
+ public:
+  SpeedscopeWriter(const Profile& profile, const WriteOptions& options, Output& output)
+      : profile_(profile),
+        tables_(profile.tables()),
+        options_(options),
+        out_(output),
+        json_(out_),
+        stacks_(tables_),
+        slot_of_thread_(tables_.thread_count(), kNoSlot),
+        summaries_(profile.threads.size()) {
+    for (size_t slot = 0; slot < profile.threads.size(); ++slot) {
+      slot_of_thread_[ToIndex(profile.threads[slot].thread)] = slot;
+    }
+  }
+
+  Result<void> Run(uint64_t runs_in_memory) {
+    if (auto counted = CountRuns(); !counted) return counted;
+    json_.BeginObject();
+    WriteHead();
+    WriteFrames();
+    json_.NewLine().Key("profiles").BeginArray();
+    if (auto written = WriteThreads(runs_in_memory); !written) return written;
+    json_.EndArray().EndObject();
+    out_.Append('\n');
+    return out_.Finish();
+  }
+
+ private:
+  // The range as Fold() takes it.
+  bool Covers(const Sample& sample) const {
+    if (profile_.since_ns > 0 && sample.time_ns <= profile_.since_ns) return false;
+    return sample.time_ns <= profile_.until_ns;
+  }
+
+  // One pass over the recording: visit(slot, run) for the threads in [first, last), each thread's
+  // runs in order of time, threads mixed.
+  template <typename Visit>
+  Result<void> ForEachRun(size_t first, size_t last, Visit visit) const {
+    std::vector<RunOfSamples> open(last - first);
+    auto read = profile_.recording->ForEachSample([&](const Sample& sample) {
+      const size_t slot = slot_of_thread_[ToIndex(sample.thread)];
+      if (slot < first || slot >= last || !Covers(sample)) return;
+      const uint64_t weight_ns = WeightOf(sample, options_.mode);
+      if (weight_ns == 0) return;
+      RunOfSamples& run = open[slot - first];
+      const uint32_t stack = stacks_.Of(sample.stack);
+      if (run.weight_ns != 0 && run.stack == stack) {
+        run.weight_ns += weight_ns;
+        return;
+      }
+      if (run.weight_ns != 0) visit(slot, run);
+      run = {sample.time_ns - static_cast<int64_t>(sample.wall_ns), weight_ns, stack};
+    });
+    for (size_t slot = first; slot < last; ++slot) {
+      if (open[slot - first].weight_ns != 0) visit(slot, open[slot - first]);
+    }
+    return read;
+  }
+
+  Result<void> CountRuns() {
+    return ForEachRun(0, summaries_.size(), [this](size_t slot, const RunOfSamples& run) {
+      ThreadSummary& summary = summaries_[slot];
+      if (summary.runs == 0) summary.start_ns = std::max<int64_t>(run.start_ns, 0);
+      ++summary.runs;
+      summary.weight_ns += run.weight_ns;
+    });
+  }
+
+  void WriteHead() {
+    const Metadata& metadata = profile_.recording->metadata();
+    json_.NewLine().Field("$schema", "https://www.speedscope.app/file-format-schema.json");
+    json_.NewLine().Field("exporter", "pystrobe@" + metadata.pystrobe_version);
+    json_.NewLine().Field("name", Title(metadata, options_));
+    json_.NewLine().Field("activeProfileIndex", 0);
+    // Not the format's; viewers pass over it.
+    json_.NewLine().Key("pystrobe").BeginObject();
+    json_.Field("mode", ModeName(options_.mode)).Field("origin", OriginLine(metadata));
+    json_.Field("quality", QualityLine(metadata, profile_.recording->quality())).EndObject();
+  }
+
+  void WriteFrames() {
+    std::vector<bool> marked(stacks_.size());
+    for (const ThreadProfile& thread : profile_.threads) {
+      for (const StackWeight& entry : thread.stacks) marked[stacks_.Of(entry.stack)] = true;
+    }
+    json_.NewLine().Key("shared").BeginObject().Key("frames").BeginArray();
+    frame_of_function_.resize(tables_.function_count());
+    uint32_t next_frame = 0;
+    for (const FunctionId id : stacks_.FunctionsIn(std::move(marked))) {
+      frame_of_function_[ToIndex(id)] = next_frame++;
+      const Function& function = tables_.function(id);
+      json_.NewLine().BeginObject().Field("name", FunctionName(function, tables_));
+      json_.Field("file", tables_.text(function.file));
+      if (function.first_line != 0) json_.Field("line", function.first_line);
+      json_.EndObject();
+    }
+    json_.EndArray().EndObject();
+  }
+
+  Result<void> WriteThreads(uint64_t runs_in_memory) {
+    size_t profiles = 0;
+    for (size_t first = 0; first < summaries_.size() && out_.ok();) {
+      uint64_t runs = summaries_[first].runs;
+      size_t last = first + 1;
+      for (; last < summaries_.size() && runs + summaries_[last].runs <= runs_in_memory; ++last) {
+        runs += summaries_[last].runs;
+      }
+      auto written = runs > runs_in_memory ? StreamThread(first) : WriteBatch(first, last);
+      if (!written) return written;
+      profiles += runs;
+      first = last;
+    }
+    if (profiles == 0) WriteNothing();
+    return {};
+  }
+
+  // The page wants at least one profile to show.
+  void WriteNothing() {
+    BeginProfile("nothing recorded", ThreadSummary{});
+    json_.Key("samples").BeginArray().EndArray();
+    json_.Key("weights").BeginArray().EndArray().EndObject();
+  }
+
+  Result<void> WriteBatch(size_t first, size_t last) {
+    std::vector<std::vector<RunOfSamples>> runs(last - first);
+    for (size_t slot = first; slot < last; ++slot) runs[slot - first].reserve(summaries_[slot].runs);
+    auto read = ForEachRun(first, last, [&](size_t slot, const RunOfSamples& run) {
+      runs[slot - first].push_back(run);
+    });
+    if (!read) return read;
+    for (size_t slot = first; slot < last && out_.ok(); ++slot) {
+      if (summaries_[slot].runs == 0) continue;  // no time in this mode
+      BeginThread(slot);
+      json_.NewLine().Key("samples").BeginArray();
+      for (const RunOfSamples& run : runs[slot - first]) WriteStack(run);
+      json_.EndArray().NewLine().Key("weights").BeginArray();
+      for (const RunOfSamples& run : runs[slot - first]) json_.Value(run.weight_ns);
+      json_.EndArray().EndObject();
+    }
+    return {};
+  }
+
+  Result<void> StreamThread(size_t slot) {
+    BeginThread(slot);
+    json_.NewLine().Key("samples").BeginArray();
+    auto read = ForEachRun(slot, slot + 1, [this](size_t, const RunOfSamples& run) {
+      WriteStack(run);
+    });
+    if (!read) return read;
+    json_.EndArray().NewLine().Key("weights").BeginArray();
+    read = ForEachRun(slot, slot + 1, [this](size_t, const RunOfSamples& run) {
+      json_.Value(run.weight_ns);
+    });
+    json_.EndArray().EndObject();
+    return read;
+  }
+
+  void BeginThread(size_t slot) {
+    BeginProfile(ThreadLabel(tables_.thread(profile_.threads[slot].thread), tables_),
+                 summaries_[slot]);
+  }
+
+  // In wall mode the values are times since the start of the recording. In the others time that
+  // does not count is left out, so they count from 0.
+  void BeginProfile(std::string_view name, const ThreadSummary& summary) {
+    const uint64_t start =
+        options_.mode == Mode::kWall ? static_cast<uint64_t>(summary.start_ns) : 0;
+    json_.NewLine().BeginObject().Field("type", "sampled").Field("name", name);
+    json_.Field("unit", "nanoseconds");
+    json_.Field("startValue", start).Field("endValue", start + summary.weight_ns);
+  }
+
+  void WriteStack(const RunOfSamples& run) {
+    if (!out_.ok()) return;
+    json_.BeginArray();
+    for (const FunctionId id : stacks_.FunctionsOf(run.stack)) {
+      json_.Value(frame_of_function_[ToIndex(id)]);
+    }
+    json_.EndArray();
+  }
+
+  const Profile& profile_;
+  const Tables& tables_;
+  const WriteOptions& options_;
+  OutputBuffer out_;
+  JsonWriter json_;
+  FunctionStacks stacks_;
+  std::vector<size_t> slot_of_thread_;       // by ThreadIndex
+  std::vector<ThreadSummary> summaries_;     // by slot
+  std::vector<uint32_t> frame_of_function_;  // by FunctionId: place in shared.frames
+};
+
+}  // namespace
+
+Result<void> WriteSpeedscopeWithin(uint64_t runs_in_memory, const Profile& profile,
+                                   const WriteOptions& options, Output& output) {
+  return SpeedscopeWriter(profile, options, output).Run(runs_in_memory);
+}
+
+Result<void> WriteSpeedscope(const Profile& profile, const WriteOptions& options, Output& output) {
+  return WriteSpeedscopeWithin(kRunsInMemory, profile, options, output);
+}
+
+}  // namespace pystrobe::write

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/write/writer.h"
+
+namespace pystrobe::write {
+
+Result<void> Write(Format format, const Profile& profile, const WriteOptions& options,
+                   Output& output) {
+  switch (format) {
+    case Format::kHtml:
+      return WriteHtml(profile, options, output);
+    case Format::kSpeedscope:
+      return WriteSpeedscope(profile, options, output);
+    case Format::kPprof:
+      return WritePprof(profile, options, output);
+    case Format::kCollapsed:
+      return WriteCollapsed(profile, options, output);
+    case Format::kJson:
+      return WriteJson(profile, options, output);
+    case Format::kStrobe:
+      break;
+  }
+  return Fail(ErrorCode::kInvalidArgument, "a profile cannot be written as {}: it is a recording",
+              FormatName(format));
+}
+
+}  // namespace pystrobe::write
