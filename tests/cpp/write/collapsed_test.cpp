@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "tests/cpp/write/writing.h"
+
+namespace pystrobe::write {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+using testing::MakeStack;
+using testing::MakeThread;
+using testing::MemoryRecording;
+using testing::Written;
+using testing::WrittenExample;
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  EXPECT_TRUE(text.empty() || text.back() == '\n');
+  return lines;
+}
+
+uint64_t Sum(const std::string& text) {
+  uint64_t sum = 0;
+  for (const std::string& line : Lines(text)) sum += std::stoull(line.substr(line.rfind(' ')));
+  return sum;
+}
+
+TEST(CollapsedTest, WritesThreadsAsRootsAndExecutingLines) {
+  EXPECT_THAT(
+      Lines(WrittenExample(WriteCollapsed, "shop")),
+      UnorderedElementsAre(
+          "MainThread [4242];<module> (/app/shop.py:40);main (/app/shop.py:31) 100",
+          "MainThread [4242];<module> (/app/shop.py:40);main (/app/shop.py:33);"
+          "Json.encode (/app/json.py:12) 400",
+          "MainThread [4242];<module> (/app/shop.py:40);main (/app/shop.py:33);"
+          "Json.encode (/app/json.py:14) 200",
+          "MainThread [4242];<module> (/app/shop.py:40);main (/app/shop.py:33);"
+          "read (/app/socket.py:7) 300",
+          "worker [4243];Thread.run (/lib/threading.py:99);crunch (/app/w.py:3) 500",
+          "thread [4250];Thread.run (/lib/threading.py:99) 1000"));
+}
+
+TEST(CollapsedTest, OneThreadNeedsNoRoot) {
+  EXPECT_THAT(Lines(WrittenExample(WriteCollapsed, "shop", {}, {.thread = "worker"})),
+              ElementsAre("Thread.run (/lib/threading.py:99);crunch (/app/w.py:3) 500"));
+}
+
+TEST(CollapsedTest, TheModeDecidesAndStacksWithoutTimeInItAreLeftOut) {
+  const WriteOptions cpu{.mode = Mode::kCpu, .unit = Unit::kNanoseconds};
+  const auto lines = Lines(WrittenExample(WriteCollapsed, "shop", cpu));
+  EXPECT_THAT(lines, SizeIs(4));
+  EXPECT_THAT(lines, ::testing::Contains(
+                         "worker [4243];Thread.run (/lib/threading.py:99);crunch (/app/w.py:3) "
+                         "125000000"));
+  const WriteOptions gil{.mode = Mode::kGil, .unit = Unit::kSamples};
+  EXPECT_EQ(Sum(WrittenExample(WriteCollapsed, "shop", gil)), 700U);
+}
+
+TEST(CollapsedTest, MicrosecondsKeepTheSum) {
+  MemoryRecording recording;
+  Tables& tables = recording.mutable_tables();
+  const ThreadIndex thread = MakeThread(tables, 1, "main");
+  for (uint32_t line = 1; line <= 100; ++line) {
+    recording.Add({.time_ns = line, .wall_ns = 1'500, .thread = thread,
+                   .stack = MakeStack(tables, {{"f", line}})});
+  }
+  EXPECT_EQ(Sum(Written(WriteCollapsed, recording, {.unit = Unit::kMicroseconds})), 150U);
+  EXPECT_EQ(Sum(Written(WriteCollapsed, recording, {.unit = Unit::kNanoseconds})), 150'000U);
+}
+
+TEST(CollapsedTest, OddNamesSplitNoFrameAndNoLine) {
+  const auto lines = Lines(WrittenExample(WriteCollapsed, "odd"));
+  EXPECT_THAT(lines, SizeIs(2 * testing::OddNames().size() + 1));
+  for (const std::string& line : lines) {
+    EXPECT_EQ(line.substr(line.rfind(' ') + 1), "1") << line;
+    for (const char c : line) EXPECT_GE(static_cast<unsigned char>(c), 0x20) << line;
+    const auto separators = std::ranges::count(line, ';');
+    if (line.starts_with("Main")) {
+      EXPECT_EQ(separators, line.find("no Python") == std::string::npos ? 2 : 1) << line;
+    } else {
+      EXPECT_EQ(separators, 1) << line;
+    }
+  }
+  EXPECT_THAT(lines, ::testing::Contains("Main: \"Thread\" \xF0\x9F\x8E\x89 [1];root (app.py:1);"
+                                         "semi:colon (semi:colon:2) 1"));
+  EXPECT_THAT(lines, ::testing::Contains(
+                         "Main: \"Thread\" \xF0\x9F\x8E\x89 [1];[no Python frames] 1"));
+}
+
+TEST(CollapsedTest, NothingRecordedIsAnEmptyFile) {
+  EXPECT_THAT(WrittenExample(WriteCollapsed, "empty"), IsEmpty());
+  EXPECT_THAT(WrittenExample(WriteCollapsed, "idle"), IsEmpty());
+}
+
+TEST(CollapsedTest, DeepAndWide) {
+  const auto deep = Lines(WrittenExample(WriteCollapsed, "deep"));
+  ASSERT_THAT(deep, SizeIs(1));
+  EXPECT_EQ(std::ranges::count(deep[0], ';'), 999);
+  EXPECT_TRUE(deep[0].ends_with("level_999 (deep.py:5) 50"));
+  EXPECT_THAT(Lines(WrittenExample(WriteCollapsed, "wide")), SizeIs(100'000));
+}
+
+}  // namespace
+}  // namespace pystrobe::write

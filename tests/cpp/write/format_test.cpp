@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "profiler/write/writer.h"
+
+namespace pystrobe::write {
+namespace {
+
+TEST(FormatTest, NamesGoBothWays) {
+  for (const Format format : {Format::kStrobe, Format::kHtml, Format::kSpeedscope, Format::kPprof,
+                              Format::kCollapsed, Format::kJson}) {
+    EXPECT_EQ(FormatByName(FormatName(format)), format);
+  }
+  EXPECT_EQ(FormatByName("HTML"), std::nullopt);
+  EXPECT_EQ(FormatByName(""), std::nullopt);
+}
+
+TEST(FormatTest, FileNamesDecide) {
+  EXPECT_EQ(FormatByFileName("a.strobe"), Format::kStrobe);
+  EXPECT_EQ(FormatByFileName("a.html"), Format::kHtml);
+  EXPECT_EQ(FormatByFileName("a.speedscope.json"), Format::kSpeedscope);
+  EXPECT_EQ(FormatByFileName("a.json"), Format::kJson);
+  EXPECT_EQ(FormatByFileName("a.speedscope.x.json"), Format::kJson);
+  EXPECT_EQ(FormatByFileName("/tmp/a.pb.gz"), Format::kPprof);
+  EXPECT_EQ(FormatByFileName("a.pprof"), Format::kPprof);
+  EXPECT_EQ(FormatByFileName("a.collapsed"), Format::kCollapsed);
+  EXPECT_EQ(FormatByFileName("a.folded"), Format::kCollapsed);
+  EXPECT_EQ(FormatByFileName("a.txt"), Format::kCollapsed);
+  EXPECT_EQ(FormatByFileName("A.HTML"), Format::kHtml);
+}
+
+TEST(FormatTest, OtherFileNamesDoNot) {
+  for (const char* name : {"", "a", "a.gz", "a.pb", "html", "a.html.bak", "a.strobe/", "json"}) {
+    EXPECT_EQ(FormatByFileName(name), std::nullopt) << name;
+  }
+}
+
+TEST(FormatTest, HowToOpenIsOneLineThatAShellTakes) {
+  EXPECT_EQ(HowToOpen(Format::kPprof, "a.pb.gz"), "go tool pprof -http=: a.pb.gz");
+  EXPECT_EQ(HowToOpen(Format::kPprof, "it's; mine"), R"(go tool pprof -http=: 'it'\''s; mine')");
+  EXPECT_EQ(HowToOpen(Format::kStrobe, ""), "pystrobe report '' -o report.html");
+  for (const Format format : {Format::kStrobe, Format::kHtml, Format::kSpeedscope, Format::kPprof,
+                              Format::kCollapsed, Format::kJson}) {
+    const std::string line = HowToOpen(format, "out/file");
+    EXPECT_NE(line.find("out/file"), std::string::npos) << line;
+    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+  }
+}
+
+}  // namespace
+}  // namespace pystrobe::write
