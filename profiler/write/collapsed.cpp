@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Collapsed stacks, one line each: root;child;leaf VALUE. A frame is `function (file.py:line)` with
-// the line that was executing. The format knows no quoting, so what would split a frame or a line is
-// replaced in names.
+// the line that was executing. The format knows no quoting, so what would split a frame or a line
+// is replaced in names.
 #include <array>
 #include <string>
 #include <string_view>
@@ -30,7 +30,7 @@ std::string WithoutSeparators(std::string_view text) {
   }
   for (const std::string_view end : kUnicodeLineEnds) {
     for (size_t at = 0; (at = clean.find(end, at)) != std::string::npos;) {
-      clean.replace(at, end.size(), " ");
+      clean.replace(at, end.size(), 1, ' ');
     }
   }
   return clean;

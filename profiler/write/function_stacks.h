@@ -10,7 +10,8 @@
 
 namespace pystrobe::write {
 
-/// Numbers the distinct stacks of functions: 0 is the empty one, a parent comes before its children.
+/// Numbers the distinct stacks of functions: 0 is the empty one, a parent comes before its
+/// children.
 class FunctionStacks {
  public:
   explicit FunctionStacks(const Tables& tables);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our own JSON, for programs: docs/json.md describes every field, docs/json.schema.json checks them.
-// A field once published keeps its name, unit and meaning; new ones may come. kVersion changes when
-// that cannot be kept.
+// Our own JSON, for programs: docs/json.md describes every field, docs/json.schema.json checks
+// them. A field once published keeps its name, unit and meaning; new ones may come. kVersion
+// changes when that cannot be kept.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -15,14 +15,16 @@
 
 namespace pystrobe::write {
 
-/// `text` as a JSON string with its quotes. Control characters are escaped, bytes that are not UTF-8
-/// become U+FFFD, and the `<` of `</` and `<!` is escaped so that the text is safe in a <script>.
+/// `text` as a JSON string with its quotes. Control characters are escaped, bytes that are not
+/// UTF-8 become U+FFFD, and the `<` of `</` and `<!` is escaped so that the text is safe in a
+/// <script>.
 void AppendJsonString(std::string_view text, std::string& to);
 
 /// Writes one JSON document. The caller keeps the grammar: in an object a Key() before each value,
 /// every Begin with its End.
 ///
-///   json.BeginObject().Field("name", "f").Key("lines").BeginArray().Value(1).EndArray().EndObject();
+///   json.BeginObject().Field("name",
+///   "f").Key("lines").BeginArray().Value(1).EndArray().EndObject();
 class JsonWriter {
  public:
   explicit JsonWriter(OutputBuffer& out) : out_(out) {}

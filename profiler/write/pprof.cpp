@@ -2,13 +2,12 @@
 //
 // pprof: gzipped protobuf message perftools.profiles.Profile (github.com/google/pprof,
 // proto/profile.proto; the field numbers below are its). One sample for each thread and stack, with
-// four values. Messages go out one by one, in the order of their field numbers as pprof's own encoder
-// writes them; ids and string indexes are given out as they are met.
+// four values. Messages go out one by one, in the order of their field numbers as pprof's own
+// encoder writes them; ids and string indexes are given out as they are met.
 #include <array>
+#include <protozero/pbf_writer.hpp>
 #include <string>
 #include <vector>
-
-#include <protozero/pbf_writer.hpp>
 
 #include "profiler/base/hash_map.h"
 #include "profiler/write/gzip.h"

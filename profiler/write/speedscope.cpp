@@ -171,7 +171,8 @@ class SpeedscopeWriter {
 
   Result<void> WriteBatch(size_t first, size_t last) {
     std::vector<std::vector<RunOfSamples>> runs(last - first);
-    for (size_t slot = first; slot < last; ++slot) runs[slot - first].reserve(summaries_[slot].runs);
+    for (size_t slot = first; slot < last; ++slot)
+      runs[slot - first].reserve(summaries_[slot].runs);
     auto read = ForEachRun(first, last, [&](size_t slot, const RunOfSamples& run) {
       runs[slot - first].push_back(run);
     });
@@ -191,14 +192,12 @@ class SpeedscopeWriter {
   Result<void> StreamThread(size_t slot) {
     BeginThread(slot);
     json_.NewLine().Key("samples").BeginArray();
-    auto read = ForEachRun(slot, slot + 1, [this](size_t, const RunOfSamples& run) {
-      WriteStack(run);
-    });
+    auto read =
+        ForEachRun(slot, slot + 1, [this](size_t, const RunOfSamples& run) { WriteStack(run); });
     if (!read) return read;
     json_.EndArray().NewLine().Key("weights").BeginArray();
-    read = ForEachRun(slot, slot + 1, [this](size_t, const RunOfSamples& run) {
-      json_.Value(run.weight_ns);
-    });
+    read = ForEachRun(slot, slot + 1,
+                      [this](size_t, const RunOfSamples& run) { json_.Value(run.weight_ns); });
     json_.EndArray().EndObject();
     return read;
   }

@@ -5,8 +5,8 @@
 
 namespace pystrobe::write {
 
-// The table "Well-Formed UTF-8 Byte Sequences" of the Unicode standard, section 3.9: only the second
-// byte's range depends on the first.
+// The table "Well-Formed UTF-8 Byte Sequences" of the Unicode standard, section 3.9: only the
+// second byte's range depends on the first.
 size_t Utf8SequenceLength(std::string_view text) {
   if (text.empty()) return 0;
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };

@@ -26,9 +26,9 @@ enum class Format { kStrobe, kHtml, kSpeedscope, kPprof, kCollapsed, kJson };
 enum class Unit { kSamples, kMicroseconds, kNanoseconds };
 
 struct WriteOptions {
-  Mode mode = Mode::kWall;        ///< for formats with one value per stack; the others carry all
+  Mode mode = Mode::kWall;  ///< for formats with one value per stack; the others carry all
   Unit unit = Unit::kSamples;
-  std::string title;              ///< for people; default: the command
+  std::string title;  ///< for people; default: the command
 };
 
 /// By the name given to -f: "strobe", "html", "speedscope", "pprof", "collapsed", "json".

@@ -12,11 +12,11 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using ::testing::SizeIs;
-using ::testing::UnorderedElementsAre;
 using testing::MakeStack;
 using testing::MakeThread;
 using testing::MemoryRecording;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 using testing::Written;
 using testing::WrittenExample;
 
@@ -35,18 +35,17 @@ uint64_t Sum(const std::string& text) {
 }
 
 TEST(CollapsedTest, WritesThreadsAsRootsAndExecutingLines) {
-  EXPECT_THAT(
-      Lines(WrittenExample(WriteCollapsed, "shop")),
-      UnorderedElementsAre(
-          "MainThread [4242];<module> (/app/shop.py:40);main (/app/shop.py:31) 100",
-          "MainThread [4242];<module> (/app/shop.py:40);main (/app/shop.py:33);"
-          "Json.encode (/app/json.py:12) 400",
-          "MainThread [4242];<module> (/app/shop.py:40);main (/app/shop.py:33);"
-          "Json.encode (/app/json.py:14) 200",
-          "MainThread [4242];<module> (/app/shop.py:40);main (/app/shop.py:33);"
-          "read (/app/socket.py:7) 300",
-          "worker [4243];Thread.run (/lib/threading.py:99);crunch (/app/w.py:3) 500",
-          "thread [4250];Thread.run (/lib/threading.py:99) 1000"));
+  EXPECT_THAT(Lines(WrittenExample(WriteCollapsed, "shop")),
+              UnorderedElementsAre(
+                  "MainThread [4242];<module> (/app/shop.py:40);main (/app/shop.py:31) 100",
+                  "MainThread [4242];<module> (/app/shop.py:40);main (/app/shop.py:33);"
+                  "Json.encode (/app/json.py:12) 400",
+                  "MainThread [4242];<module> (/app/shop.py:40);main (/app/shop.py:33);"
+                  "Json.encode (/app/json.py:14) 200",
+                  "MainThread [4242];<module> (/app/shop.py:40);main (/app/shop.py:33);"
+                  "read (/app/socket.py:7) 300",
+                  "worker [4243];Thread.run (/lib/threading.py:99);crunch (/app/w.py:3) 500",
+                  "thread [4250];Thread.run (/lib/threading.py:99) 1000"));
 }
 
 TEST(CollapsedTest, OneThreadNeedsNoRoot) {
@@ -70,7 +69,9 @@ TEST(CollapsedTest, MicrosecondsKeepTheSum) {
   Tables& tables = recording.mutable_tables();
   const ThreadIndex thread = MakeThread(tables, 1, "main");
   for (uint32_t line = 1; line <= 100; ++line) {
-    recording.Add({.time_ns = line, .wall_ns = 1'500, .thread = thread,
+    recording.Add({.time_ns = line,
+                   .wall_ns = 1'500,
+                   .thread = thread,
                    .stack = MakeStack(tables, {{"f", line}})});
   }
   EXPECT_EQ(Sum(Written(WriteCollapsed, recording, {.unit = Unit::kMicroseconds})), 150U);
@@ -92,8 +93,8 @@ TEST(CollapsedTest, OddNamesSplitNoFrameAndNoLine) {
   }
   EXPECT_THAT(lines, ::testing::Contains("Main: \"Thread\" \xF0\x9F\x8E\x89 [1];root (app.py:1);"
                                          "semi:colon (semi:colon:2) 1"));
-  EXPECT_THAT(lines, ::testing::Contains(
-                         "Main: \"Thread\" \xF0\x9F\x8E\x89 [1];[no Python frames] 1"));
+  EXPECT_THAT(lines,
+              ::testing::Contains("Main: \"Thread\" \xF0\x9F\x8E\x89 [1];[no Python frames] 1"));
 }
 
 TEST(CollapsedTest, NothingRecordedIsAnEmptyFile) {

@@ -39,8 +39,9 @@ Quality QualityOf(const MemoryRecording& recording, int64_t duration_ns) {
           .held_ns = static_cast<int64_t>(taken) * 5000,
           .run_delay_ns = static_cast<int64_t>(taken) * 7000,
           .own_cpu_ns = duration_ns / 50,
-          .achieved_rate_hz = duration_ns == 0 ? 0 : 1e9 * static_cast<double>(taken) /
-                                                         static_cast<double>(duration_ns),
+          .achieved_rate_hz = duration_ns == 0 ? 0
+                                               : 1e9 * static_cast<double>(taken) /
+                                                     static_cast<double>(duration_ns),
           .final_rate_hz = 1000,
           .complete = true,
           .cpu_source = "schedstat"};
@@ -74,12 +75,13 @@ void FillShop(MemoryRecording& recording) {
   const FrameSpec module{"<module>", 40, "/app/shop.py", 1};
   const FrameSpec serve{"main", 33, "/app/shop.py", 30};
   const StackId self = MakeStack(tables, {module, {"main", 31, "/app/shop.py", 30}});
-  const StackId encode = MakeStack(tables, {module, serve, {"Json.encode", 12, "/app/json.py", 10}});
+  const StackId encode =
+      MakeStack(tables, {module, serve, {"Json.encode", 12, "/app/json.py", 10}});
   const StackId encode_next =
       MakeStack(tables, {module, serve, {"Json.encode", 14, "/app/json.py", 10}});
   const StackId read = MakeStack(tables, {module, serve, {"read", 7, "/app/socket.py", 5}});
-  const StackId work =
-      MakeStack(tables, {{"Thread.run", 99, "/lib/threading.py", 90}, {"crunch", 3, "/app/w.py", 2}});
+  const StackId work = MakeStack(
+      tables, {{"Thread.run", 99, "/lib/threading.py", 90}, {"crunch", 3, "/app/w.py", 2}});
   const StackId idle = MakeStack(tables, {{"Thread.run", 99, "/lib/threading.py", 90}});
   for (int64_t ms = 1; ms <= 100; ++ms) recording.Add(BusySample(main, ms, self));
   recording.Add(WaitSample(main, 400, read, 300));
@@ -117,7 +119,8 @@ void FillDeep(MemoryRecording& recording) {
   const ThreadIndex main = MakeThread(tables, 1, "MainThread");
   StackId stack = kEmptyStack;
   for (int depth = 0; depth < 1000; ++depth) {
-    stack = tables.Push(stack, MakeFrame(tables, {fmt::format("level_{}", depth), 5, "deep.py", 4}));
+    stack =
+        tables.Push(stack, MakeFrame(tables, {fmt::format("level_{}", depth), 5, "deep.py", 4}));
   }
   for (int64_t ms = 1; ms <= 50; ++ms) recording.Add(BusySample(main, ms, stack));
 }
@@ -138,7 +141,8 @@ void FillLarge(MemoryRecording& recording) {
     for (size_t i = 0; i < more; ++i) {
       const size_t function = below(kFunctions);
       const std::string name = fmt::format("Class{}.method_{}", function / 10, function);
-      const std::string file = fmt::format("/usr/lib/python3.13/package/module_{}.py", function / 10);
+      const std::string file =
+          fmt::format("/usr/lib/python3.13/package/module_{}.py", function / 10);
       const auto first_line = static_cast<uint32_t>(10 * function + 1);
       const auto line = first_line + static_cast<uint32_t>(below(9));
       stack = tables.Push(stack, MakeFrame(tables, {name, line, file, first_line}));
@@ -170,10 +174,13 @@ struct Example {
 };
 
 constexpr std::array kExamples = {
-    Example{"shop", FillShop, 1000},   Example{"odd", FillOdd, 20},
+    Example{"shop", FillShop, 1000},
+    Example{"odd", FillOdd, 20},
     Example{"empty", [](MemoryRecording&) {}, 0},
-    Example{"idle", FillIdle, 0},      Example{"deep", FillDeep, 50},
-    Example{"large", FillLarge, 10'000}, Example{"wide", FillWide, 100'000},
+    Example{"idle", FillIdle, 0},
+    Example{"deep", FillDeep, 50},
+    Example{"large", FillLarge, 10'000},
+    Example{"wide", FillWide, 100'000},
 };
 
 }  // namespace
@@ -209,7 +216,8 @@ const std::vector<std::string_view>& OddNames() {
       "party_\xF0\x9F\x8E\x89"sv,
       "\xD0\xB8\xD0\xBC\xD1\x8F"sv,
       "nul\0inside"sv,
-      "bell\x07" "delete\x7F"sv,
+      "bell\x07"
+      "delete\x7F"sv,
       "broken\xC3"sv,
       "\xED\xA0\x80surrogate"sv,
       "overlong\xC0\x80"sv,

@@ -23,9 +23,16 @@ TEST(LabelsTest, TheTitleIsTheBestThereIs) {
 }
 
 TEST(LabelsTest, QualityLineOfAGoodRun) {
-  const Quality quality{.taken = 9'998, .proved = 9'996, .marked = 2, .late = 3, .lost = 2,
-                        .duration_ns = 10'000'000'000, .held_ns = 45'000'000,
-                        .own_cpu_ns = 210'000'000, .achieved_rate_hz = 999.8, .complete = true};
+  const Quality quality{.taken = 9'998,
+                        .proved = 9'996,
+                        .marked = 2,
+                        .late = 3,
+                        .lost = 2,
+                        .duration_ns = 10'000'000'000,
+                        .held_ns = 45'000'000,
+                        .own_cpu_ns = 210'000'000,
+                        .achieved_rate_hz = 999.8,
+                        .complete = true};
   EXPECT_EQ(QualityLine({.wanted_rate_hz = 1000}, quality),
             "9,998 samples at 999.8 Hz (wanted 1000): 9,996 proved exact, 2 marked, 3 late, "
             "2 lost; target held 45.0 ms (0.45 %), own CPU 210.0 ms (2.1 %)");
@@ -40,8 +47,11 @@ TEST(LabelsTest, QualityLineTellsWhatWentWrong) {
 
 TEST(LabelsTest, OriginLineLeavesOutWhatIsNotKnown) {
   EXPECT_EQ(OriginLine({}), "pystrobe");
-  EXPECT_EQ(OriginLine({.pid = 12, .python_version = "3.13.0", .host = "h",
-                        .pystrobe_version = "0.1.0", .pause_mode = "preempt"}),
+  EXPECT_EQ(OriginLine({.pid = 12,
+                        .python_version = "3.13.0",
+                        .host = "h",
+                        .pystrobe_version = "0.1.0",
+                        .pause_mode = "preempt"}),
             "pystrobe 0.1.0, Python 3.13.0, process 12 on h, pause preempt");
 }
 

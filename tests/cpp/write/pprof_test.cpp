@@ -129,7 +129,8 @@ Decoded Decode(const std::string& gz) {
       auto function = Scalars(message.get_message());
       profile.functions[function[1]] = function;
     } else if (tag == 13) {
-      for (const uint64_t text : Packed(message)) profile.comments.push_back(profile.strings.at(text));
+      for (const uint64_t text : Packed(message))
+        profile.comments.push_back(profile.strings.at(text));
     } else if (message.wire_type() == protozero::pbf_wire_type::varint) {
       profile.scalars[tag] = message.get_uint64();
     } else {
@@ -188,15 +189,16 @@ TEST(PprofTest, FunctionsHaveBothNamesAFileAndTheirFirstLine) {
   std::map<std::string, std::pair<std::string, uint64_t>> found;
   for (const auto& [id, function] : profile.functions) {
     EXPECT_EQ(function.at(2), function.at(3));
-    found[profile.strings.at(function.at(2))] = {profile.strings.at(function.at(4)), function.at(5)};
+    found[profile.strings.at(function.at(2))] = {profile.strings.at(function.at(4)),
+                                                 function.at(5)};
   }
   EXPECT_THAT(found, ElementsAre(Pair("Thread.run", Pair("/lib/threading.py", 90)),
                                  Pair("crunch", Pair("/app/w.py", 2))));
 }
 
 TEST(PprofTest, TellsTimeRateModeAndQuality) {
-  const Decoded profile = Decode(
-      WrittenExample(WritePprof, "shop", {.mode = Mode::kCpu}, {.since_ns = 500'000'000}));
+  const Decoded profile =
+      Decode(WrittenExample(WritePprof, "shop", {.mode = Mode::kCpu}, {.since_ns = 500'000'000}));
   EXPECT_EQ(profile.scalars.at(9), 1'700'000'000'500'000'000U);
   EXPECT_EQ(profile.scalars.at(10), 500'000'000U);
   EXPECT_EQ(profile.scalars.at(12), 1'000'000U);

@@ -12,12 +12,12 @@
 namespace pystrobe::write {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::FillExample;
+using ::testing::HasSubstr;
 using testing::MakeStack;
 using testing::MakeThread;
 using testing::MemoryRecording;
+using ::testing::Not;
 using testing::Written;
 using testing::WrittenExample;
 
@@ -41,8 +41,12 @@ class SpeedscopeTest : public ::testing::Test {
   }
 
   void Add(ThreadIndex thread, int64_t end_ms, StackId stack, uint8_t flags = 0) {
-    recording_.Add({.time_ns = end_ms * kMs, .wall_ns = kMs, .cpu_ns = kMs / 2, .thread = thread,
-                    .stack = stack, .flags = flags});
+    recording_.Add({.time_ns = end_ms * kMs,
+                    .wall_ns = kMs,
+                    .cpu_ns = kMs / 2,
+                    .thread = thread,
+                    .stack = stack,
+                    .flags = flags});
   }
 
   MemoryRecording recording_;
@@ -60,20 +64,27 @@ TEST_F(SpeedscopeTest, EachThreadInOrderOfTimeWithRunsMerged) {
   EXPECT_EQ(Profiles(Written(WriteSpeedscope, recording_)),
             "\"profiles\":[\n"
             R"({"type":"sampled","name":"first [1]","unit":"nanoseconds","startValue":0,)"
-            R"("endValue":4000000,)" "\n"
-            R"("samples":[[0],[0,1],[0]],)" "\n"
-            R"("weights":[1000000,2000000,1000000]},)" "\n"
+            R"("endValue":4000000,)"
+            "\n"
+            R"("samples":[[0],[0,1],[0]],)"
+            "\n"
+            R"("weights":[1000000,2000000,1000000]},)"
+            "\n"
             R"({"type":"sampled","name":"second [2]","unit":"nanoseconds","startValue":5000000,)"
-            R"("endValue":7000000,)" "\n"
-            R"("samples":[[0,1]],)" "\n"
-            R"("weights":[2000000]}]})" "\n");
+            R"("endValue":7000000,)"
+            "\n"
+            R"("samples":[[0,1]],)"
+            "\n"
+            R"("weights":[2000000]}]})"
+            "\n");
 }
 
 TEST_F(SpeedscopeTest, FramesAreFunctionsAtTheirDefinition) {
   Add(first_, 1, inner_);
   EXPECT_THAT(Written(WriteSpeedscope, recording_),
               HasSubstr("\"shared\":{\"frames\":[\n"
-                        R"({"name":"outer","file":"a.py","line":1},)" "\n"
+                        R"({"name":"outer","file":"a.py","line":1},)"
+                        "\n"
                         R"({"name":"inner","file":"a.py","line":5}]})"));
 }
 
@@ -92,9 +103,9 @@ TEST_F(SpeedscopeTest, OnlyTheRangeAndTheThreadsOfTheProfile) {
     Add(first_, ms, outer_);
     Add(second_, ms, inner_);
   }
-  const std::string text = Profiles(Written(
-      WriteSpeedscope, recording_, {},
-      {.thread = "second", .since_ns = 2 * kMs, .until_ns = 5 * kMs}));
+  const std::string text =
+      Profiles(Written(WriteSpeedscope, recording_, {},
+                       {.thread = "second", .since_ns = 2 * kMs, .until_ns = 5 * kMs}));
   EXPECT_THAT(text, Not(HasSubstr("first")));
   EXPECT_THAT(text, HasSubstr(R"("startValue":2000000,"endValue":5000000,)"));
 }
