@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "profiler/base/proc.h"
-
 namespace pystrobe::remote {
 namespace {
 
@@ -82,9 +80,16 @@ void CopyJob::Run() {
   }
   if (read_ok && codes != nullptr) LookAtCodes();
   ReadWitness();
-  if (gil != nullptr) gil_state = gil->Decode();
+  gil_state = gil != nullptr ? gil->Decode() : GilState{};
   descheduled = OwnSwitches() != before || sched_getcpu() != own_cpu;
+  ReadSubjectStat();
   end = MonotonicNow();
+}
+
+bool CopyJob::NeedsAttention() const {
+  if (!HeldStill() || threads.front()->status != WalkStatus::kComplete) return true;
+  if (!identities.empty()) return true;
+  return gil_state.locked == 1 && gil_state.last_holder != threads.front()->plan->tstate();
 }
 
 // Every read ends with the GIL and the witness, so that whichever is last carries the proof.
@@ -159,6 +164,14 @@ void CopyJob::ReadWitness() {
   if (length <= 0) return;
   auto stat = ParseTaskStat({text, static_cast<size_t>(length)});
   if (stat) subject_cpu = stat->processor;
+}
+
+void CopyJob::ReadSubjectStat() {
+  subject_stat.reset();
+  if (witness.schedstat_fd < 0) return;
+  char text[128];
+  ssize_t length = pread(witness.schedstat_fd, text, sizeof text, 0);
+  if (length > 0) subject_stat = ParseSchedStat({text, static_cast<size_t>(length)});
 }
 
 }  // namespace pystrobe::remote

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "profiler/base/clock.h"
+#include "profiler/base/proc.h"
 #include "sampler/pyabi/code.h"
 #include "sampler/pyabi/layout.h"
 #include "sampler/pyabi/stack_copy.h"
@@ -67,6 +68,7 @@ class CodeWatch {
 struct CpuWitness {
   Address rseq_cpu_id = 0;  ///< address of rseq.cpu_id; 0: use stat
   int stat_fd = -1;         ///< kept open on task/TID/stat
+  int schedstat_fd = -1;    ///< kept open on task/TID/schedstat; -1: there is none
 };
 
 /// What to copy, and the result. Filled by the pacer, run by whoever holds the subject's CPU.
@@ -85,11 +87,15 @@ struct CopyJob {
   int own_cpu = -1;                ///< where the copy was made
   bool descheduled = false;        ///< the copying thread lost its CPU meanwhile
   GilState gil_state;
+  std::optional<SchedStat> subject_stat;  ///< as of the pause; nullopt when there is none
   std::vector<std::pair<Address, pyabi::CodeIdentity>> identities;  ///< what `codes` asked for
   Nanoseconds start{}, end{};      ///< of the copying
 
   /// The subject ran no user code during the copy: it was not elsewhere, and not here.
   bool HeldStill() const { return read_ok && !descheduled && subject_cpu == own_cpu; }
+
+  /// The copy is not what a sample needs, or brought code objects whose names must be read soon.
+  bool NeedsAttention() const;
 
   /// Copies, walks, fetches what the prediction missed, looks at the codes asked for.
   void Run();
@@ -100,6 +106,7 @@ struct CopyJob {
   bool Fetch();
   void LookAtCodes();
   void ReadWitness();
+  void ReadSubjectStat();
 
   std::vector<pyabi::ReadRequest> requests_;
   std::vector<size_t> first_pending_;

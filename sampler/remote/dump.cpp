@@ -76,7 +76,8 @@ Result<Dump> TakeDump(pid_t pid, const DumpOptions& options) {
   Dump dump;
   const uint64_t rounds = kLeastRounds + kRoundsPerThread * threads.threads().size();
   while (tick.number < rounds && !AllTaken(threads)) {
-    TickOutcome outcome = ticks.Take(tick);
+    ticks.Start(tick);
+    TickOutcome outcome = ticks.Finish();
     dump.held_ns += outcome.held.count();
     tick = {tick.number + 1, MonotonicNow(), tick.time, false};
     if (!outcome.taken && !target->StillThere()) {

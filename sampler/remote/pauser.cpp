@@ -53,34 +53,49 @@ Pauser::Pauser(PauseMode mode)
 
 Pauser::~Pauser() = default;
 
-PauseOutcome Pauser::Copy(CopyJob& job, pid_t tid, int cpu) {
-  if (mode_in_use_ == PauseMode::kPreempt) {
-    PauseOutcome outcome = CopyByPreemption(job, cpu);
-    if (outcome.copied || mode_in_use_ == PauseMode::kPreempt) return outcome;
+PauseTicket Pauser::Begin(CopyJob& job, pid_t tid, int cpu) {
+  PauseTicket ticket;
+  if (mode_in_use_ == PauseMode::kPreempt && BeginPreemption(job, cpu, ticket)) return ticket;
+  // Either asked for, or preemption has just been given up.
+  if (mode_in_use_ == PauseMode::kPtrace) {
+    ticket.outcome = CopyByPtrace(job, tid);
+  } else if (mode_in_use_ == PauseMode::kNone) {
+    job.Run();
+    ticket.outcome = {job.read_ok, false, {}};
   }
-  if (mode_in_use_ == PauseMode::kPtrace) return CopyByPtrace(job, tid);
-  job.Run();
-  return {job.read_ok, false, {}};
+  return ticket;
 }
 
-PauseOutcome Pauser::CopyByPreemption(CopyJob& job, int cpu) {
+bool Pauser::BeginPreemption(CopyJob& job, int cpu, PauseTicket& ticket) {
   KeepOff(cpu);
   if (sched_getcpu() == cpu) {
     // One CPU only, or the scheduler's whim: the pacer itself has taken the target's CPU.
     job.Run();
-    return {job.read_ok, job.HeldStill(), job.end - job.start};
+    ticket.outcome = {job.read_ok, job.HeldStill(), job.end - job.start};
+    return true;
   }
-  Probe* probe = ProbeFor(cpu);
-  if (probe == nullptr) return {};
-  probe->Submit(job);
-  if (!probe->Wait(kProbePatience)) {
-    // The job belongs to the probe until it ran; without an end in sight that is for good.
+  ticket.probe = ProbeFor(cpu);
+  if (ticket.probe == nullptr) return false;
+  ticket.probe->Submit(job);
+  return true;
+}
+
+PauseOutcome Pauser::Finish(PauseTicket& ticket, const CopyJob& job) {
+  if (ticket.probe == nullptr) return ticket.outcome;
+  if (!ticket.probe->Wait(kProbePatience)) {
     GiveUpPreemption(fmt::format("CPU {} was not given to us within {} ms (a real-time program?)",
-                                 cpu, kProbePatience / std::chrono::milliseconds(1)));
-    while (!probe->Wait(kProbePatience)) {
+                                 ticket.probe->cpu(), kProbePatience / std::chrono::milliseconds(1)));
+    while (!ticket.probe->Wait(kProbePatience)) {
     }
   }
-  return {job.read_ok, job.HeldStill(), job.end - job.start};
+  ticket.probe = nullptr;
+  ticket.outcome = {job.read_ok, job.HeldStill(), job.end - job.start};
+  return ticket.outcome;
+}
+
+bool Pauser::Busy(int cpu) const {
+  auto index = static_cast<size_t>(cpu);
+  return cpu >= 0 && index < probes_.size() && probes_[index] != nullptr && probes_[index]->busy();
 }
 
 PauseOutcome Pauser::CopyByPtrace(CopyJob& job, pid_t tid) {
@@ -106,7 +121,7 @@ Probe* Pauser::ProbeFor(int cpu) {
   auto index = static_cast<size_t>(cpu);
   if (probes_.size() <= index) probes_.resize(index + 1);
   if (probes_[index] == nullptr) {
-    auto probe = Probe::Start(cpu);
+    auto probe = Probe::Start(cpu, attention_);
     if (!probe) {
       GiveUpPreemption(probe.error().message);
       return nullptr;

@@ -22,16 +22,30 @@ struct PauseOutcome {
   Nanoseconds held_for{}; ///< by our clock, without the context switches around it
 };
 
+/// A copy under way or done; Pauser::Finish ends it.
+struct PauseTicket {
+  Probe* probe = nullptr;  ///< running it; null: done already, and `outcome` is what came of it
+  PauseOutcome outcome;
+};
+
 /// Makes copies on the CPU of the thread concerned (preempt), with the thread stopped (ptrace), or
-/// at once (none). Probes are made when a CPU is first needed and stay. [one thread: the pacer]
+/// at once (none). Probes are made when a CPU is first needed and stay. The calling thread keeps
+/// itself off the CPU of the thread it paused last, where there is another. [one thread: the pacer]
 class Pauser {
  public:
-  /// `threads_of` the pacer: it keeps itself off the subject's CPU where there is another.
   explicit Pauser(PauseMode mode);
   ~Pauser();
 
-  /// Runs the job with the subject thread `tid` held on `cpu` (where it was seen last).
-  PauseOutcome Copy(CopyJob& job, pid_t tid, int cpu);
+  /// Begins the job with the subject thread `tid` held on `cpu` (where it was seen last). The job
+  /// and its threads must stay untouched until Finish.
+  PauseTicket Begin(CopyJob& job, pid_t tid, int cpu);
+  /// Waits for the job where it is not done.
+  PauseOutcome Finish(PauseTicket& ticket, const CopyJob& job);
+  /// True while the CPU's probe has a job.
+  bool Busy(int cpu) const;
+
+  /// Sleeps until `until` (CLOCK_MONOTONIC), or a job under way needs the pacer, or a signal comes.
+  void Sleep(Nanoseconds until) { attention_.Wait(until); }
 
   /// What kAuto came to: kPreempt until the CPU proved not ours to enter, then kPtrace.
   PauseMode mode_in_use() const { return mode_in_use_; }
@@ -39,7 +53,7 @@ class Pauser {
   const std::string& reason() const { return reason_; }
 
  private:
-  PauseOutcome CopyByPreemption(CopyJob& job, int cpu);
+  bool BeginPreemption(CopyJob& job, int cpu, PauseTicket& ticket);
   PauseOutcome CopyByPtrace(CopyJob& job, pid_t tid);
   Probe* ProbeFor(int cpu);
   void KeepOff(int cpu);
@@ -48,6 +62,7 @@ class Pauser {
   PauseMode wanted_;
   PauseMode mode_in_use_;
   std::string reason_;
+  Attention attention_;
   std::vector<std::unique_ptr<Probe>> probes_;  // by CPU
   std::vector<int> allowed_cpus_;
   int kept_off_ = -1;

@@ -26,8 +26,10 @@ struct SchedAttr {
 constexpr uint64_t kShortestSlice = 100'000;  // ns, the least that EEVDF takes (Linux 6.12+)
 constexpr int kPromptNice = -19;
 
-void FutexWait(std::atomic<uint32_t>& word, uint32_t value, const timespec* timeout) {
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, timeout, nullptr, 0);
+// `until` is CLOCK_MONOTONIC; null: for ever.
+void FutexWait(std::atomic<uint32_t>& word, uint32_t value, const timespec* until) {
+  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, value, until, nullptr,
+          FUTEX_BITSET_MATCH_ANY);
 }
 
 void FutexWake(std::atomic<uint32_t>& word) {
@@ -56,8 +58,19 @@ Result<void> PinTo(int cpu) {
   return FailErrno(errno, ErrorCode::kInvalidArgument, "entering CPU {}", cpu);
 }
 
-Result<std::unique_ptr<Probe>> Probe::Start(int cpu) {
-  std::unique_ptr<Probe> probe(new Probe(cpu));
+void Attention::Raise() {
+  raised_.store(1, std::memory_order_release);
+  FutexWake(raised_);
+}
+
+void Attention::Wait(Nanoseconds until) {
+  timespec t = ToTimespec(until);
+  FutexWait(raised_, 0, &t);
+  raised_.store(0, std::memory_order_relaxed);
+}
+
+Result<std::unique_ptr<Probe>> Probe::Start(int cpu, Attention& attention) {
+  std::unique_ptr<Probe> probe(new Probe(cpu, attention));
   probe->thread_ = std::thread([p = probe.get()] { p->Main(); });
   int error;
   while ((error = probe->pin_error_.load(std::memory_order_acquire)) < 0) {
@@ -87,14 +100,14 @@ void Probe::Submit(CopyJob& job) {
 
 bool Probe::Wait(Nanoseconds timeout) {
   const Nanoseconds deadline = MonotonicNow() + timeout;
-  for (;;) {
-    uint32_t done = done_.load(std::memory_order_acquire);
-    if (done == submitted_) return true;
-    Nanoseconds left = deadline - MonotonicNow();
-    if (left.count() <= 0) return false;
-    timespec t = ToTimespec(left);
-    FutexWait(done_, done, &t);
+  const timespec until = ToTimespec(deadline);
+  awaited_.store(true);
+  bool done;
+  while (!(done = !busy()) && MonotonicNow() < deadline) {
+    FutexWait(done_, submitted_ - 1, &until);
   }
+  awaited_.store(false, std::memory_order_relaxed);
+  return done;
 }
 
 void Probe::Main() {
@@ -114,8 +127,10 @@ void Probe::Main() {
     if (stop_.load(std::memory_order_relaxed)) return;
     seen = request;
     job_->Run();
-    done_.store(seen, std::memory_order_release);
-    FutexWake(done_);
+    const bool needs_attention = job_->NeedsAttention();
+    done_.store(seen);  // the job is the pacer's again
+    if (awaited_.load()) FutexWake(done_);
+    if (needs_attention) attention_.Raise();
   }
 }
 

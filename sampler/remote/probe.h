@@ -22,11 +22,23 @@ void MakeThreadPrompt();
 /// Pins the calling thread; fails with kPermission or kInvalidArgument (a CPU outside our cpuset).
 Result<void> PinTo(int cpu);
 
-/// [Submit and Wait from one thread: the pacer]
+/// A word that a sleeper waits on until a time, or until somebody raises it.
+class Attention {
+ public:
+  void Raise();
+  /// Sleeps until `until` (CLOCK_MONOTONIC) unless raised since the last Wait; a signal ends it too.
+  void Wait(Nanoseconds until);
+
+ private:
+  std::atomic<uint32_t> raised_{0};
+};
+
+/// A job that went well is fetched when the pacer wakes anyway: no wake-up is spent on telling it.
+/// Only one that needs it at once raises the pacer's attention. [Submit and Wait: the pacer]
 class Probe {
  public:
   /// Starts the thread and waits until it is pinned. Fails when the CPU is not ours to enter.
-  static Result<std::unique_ptr<Probe>> Start(int cpu);
+  static Result<std::unique_ptr<Probe>> Start(int cpu, Attention& attention);
   ~Probe();
 
   int cpu() const { return cpu_; }
@@ -37,17 +49,19 @@ class Probe {
   /// real-time program has it). The job still belongs to the probe then; Wait again.
   bool Wait(Nanoseconds timeout);
   /// A job was submitted and Wait has not said true.
-  bool busy() const { return done_.load(std::memory_order_acquire) != submitted_; }
+  bool busy() const { return done_.load() != submitted_; }
 
  private:
-  explicit Probe(int cpu) : cpu_(cpu) {}
+  Probe(int cpu, Attention& attention) : cpu_(cpu), attention_(attention) {}
   void Main();
 
   int cpu_;
+  Attention& attention_;
   uint32_t submitted_ = 0;
   CopyJob* job_ = nullptr;
   std::atomic<uint32_t> request_{0};
   std::atomic<uint32_t> done_{0};
+  std::atomic<bool> awaited_{false};  ///< the pacer sleeps on done_
   std::atomic<int> pin_error_{-1};
   std::atomic<bool> stop_{false};
   std::thread thread_;

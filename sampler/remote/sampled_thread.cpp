@@ -53,13 +53,14 @@ CpuWitness SampledThread::Witness() {
   if (auto offset = context_.target.info().rseq_offset) {
     // struct rseq: cpu_id_start 0, cpu_id 4 (linux/rseq.h).
     constexpr int64_t kCpuId = 4;
-    return {thread_.pthread + static_cast<uint64_t>(*offset + kCpuId), -1};
+    return {thread_.pthread + static_cast<uint64_t>(*offset + kCpuId), -1, clock_.schedstat_fd()};
   }
-  return {0, clock_.stat_fd()};
+  return {0, clock_.stat_fd(), clock_.schedstat_fd()};
 }
 
-void SampledThread::TakeCopy(const Tick& tick, uint8_t flags, bool paused) {
-  auto stat = clock_.Read();
+void SampledThread::TakeCopy(const Tick& tick, uint8_t flags,
+                             const std::optional<SchedStat>& in_pause) {
+  auto stat = in_pause ? in_pause : clock_.Read();
   if (!stat) {
     gone_ = true;
     return;
@@ -69,7 +70,7 @@ void SampledThread::TakeCopy(const Tick& tick, uint8_t flags, bool paused) {
   last_run_delay_ = stat->run_delay_ns - std::min(stat->run_delay_ns, last_.run_delay_ns);
   last_ = *stat;
   // A thread that was just taken off its CPU would have been charged something.
-  off_cpu_ = !ran && (paused || !clock_.Running());
+  off_cpu_ = !ran && (in_pause || !clock_.Running());
 
   // Idle until the tick before, as far as its CPU time allows.
   Nanoseconds ran_from = std::min(tick.previous, tick.time - Nanoseconds(cpu_ns));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "profiler/base/clock.h"
@@ -61,9 +62,9 @@ class SampledThread {
   void set_last_cpu(int cpu) { last_cpu_ = cpu; }
 
   /// Takes over the stack in copy() and yields the sample that ends at `tick`; if ticks went by
-  /// without a look, because it was idle, first a run-length entry for those. `paused`: it was just
-  /// taken off its CPU, so the kernel's figures are up to date.
-  void TakeCopy(const Tick& tick, uint8_t flags, bool paused);
+  /// without a look, because it was idle, first a run-length entry for those. `in_pause`: the
+  /// kernel's figures as they were when it had just been taken off its CPU, so up to date.
+  void TakeCopy(const Tick& tick, uint8_t flags, const std::optional<SchedStat>& in_pause);
 
   /// Yields what is pending up to `tick` as a run-length entry; of a thread that runs nothing is.
   void Flush(const Tick& tick);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 
 namespace pystrobe::remote {
 namespace {
@@ -24,13 +23,6 @@ std::string HostName() {
 
 std::string VersionText(const pyabi::Layout& layout) {
   return layout.version.ToString() + (layout.free_threaded ? " free-threading build" : "");
-}
-
-// Returns early when a signal comes, which is how Ctrl-C ends a run at a low rate at once.
-void SleepUntil(Nanoseconds time) {
-  auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
-  timespec t{seconds.count(), (time - seconds).count()};
-  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr);
 }
 
 }  // namespace
@@ -67,19 +59,32 @@ Result<std::optional<EndReason>> SamplingRun::Step(const std::atomic<bool>& stop
   Nanoseconds wake = std::min(deadlines_.next(), now + kNap);
   if (options_.duration) wake = std::min(wake, start_ + *options_.duration);
   if (wake > now) {
-    SleepUntil(wake);
+    pauser_.Sleep(wake);
     now = MonotonicNow();
+  }
+  // The copies of the deadline before: awake for them at once if one needs it, else for free now.
+  if (ticks_.started()) {
+    auto reason = TakeOver();
+    if (!reason || *reason) return reason;
   }
   if (auto reason = ReasonToEnd(now, stop)) return reason;
   if (now < deadlines_.next()) return std::nullopt;
 
   tick_ = {tick_.number + 1, now, tick_.time, now > deadlines_.next() + deadlines_.period()};
-  TickOutcome outcome = ticks_.Take(tick_);
+  ticks_.Start(tick_);
+  uint64_t skipped = deadlines_.Advance(MonotonicNow());
+  quality_.deadlines += skipped;
+  quality_.lost += skipped;
+  return std::nullopt;
+}
+
+Result<std::optional<EndReason>> SamplingRun::TakeOver() {
+  TickOutcome outcome = ticks_.Finish();
   Count(outcome);
   if (!outcome.taken && !target_.StillThere()) {
     return kill(target_.pid(), 0) == 0 ? EndReason::kTargetExecuted : EndReason::kTargetExited;
   }
-  now = MonotonicNow();
+  Nanoseconds now = MonotonicNow();
   if (outcome.stale_threads || now >= next_refresh_) {
     if (auto reason = RefreshThreads(now)) return reason;
   }
@@ -90,9 +95,6 @@ Result<std::optional<EndReason>> SamplingRun::Step(const std::atomic<bool>& stop
     if (auto sent = Append(); !sent) return std::unexpected(sent.error());
     next_append_ = now + kAppendInterval;
   }
-  uint64_t skipped = deadlines_.Advance(MonotonicNow());
-  quality_.deadlines += skipped;
-  quality_.lost += skipped;
   return std::nullopt;
 }
 
@@ -113,6 +115,7 @@ std::optional<EndReason> SamplingRun::RefreshThreads(Nanoseconds now) {
 }
 
 Result<void> SamplingRun::Finish() {
+  if (ticks_.started()) Count(ticks_.Finish());
   threads_.FlushAll(tick_);
   threads_.UpdateNames();
   if (auto sent = Append(); !sent) return sent;

@@ -25,7 +25,8 @@ class SamplingRun {
               Quality& quality);
 
   Result<void> Start();
-  /// Sleeps until the next deadline and takes a look. A value is the reason to end.
+  /// Sleeps until the next deadline, takes over the look before and starts the next one. A value is
+  /// the reason to end.
   Result<std::optional<EndReason>> Step(const std::atomic<bool>& stop);
   Result<void> Finish();
 
@@ -35,6 +36,8 @@ class SamplingRun {
  private:
   Metadata MakeMetadata() const;
   std::optional<EndReason> ReasonToEnd(Nanoseconds now, const std::atomic<bool>& stop) const;
+  /// Takes over the copies that were started, and does what is due between deadlines.
+  Result<std::optional<EndReason>> TakeOver();
   std::optional<EndReason> RefreshThreads(Nanoseconds now);
   void Count(const TickOutcome& outcome);
   void UpdateFigures();

@@ -28,6 +28,9 @@ class TaskClock {
   /// task/TID/stat, kept open; -1 when it cannot be opened.
   int stat_fd();
 
+  /// task/TID/schedstat, kept open; -1 where the kernel has none.
+  int schedstat_fd() const { return exact_ ? schedstat_.get() : -1; }
+
   bool exact() const { return exact_; }
 
  private:

@@ -23,60 +23,152 @@ constexpr uint32_t kStatusActive = 1U << 4;
 
 }  // namespace
 
-TickOutcome TickSampler::Take(const Tick& tick) {
-  TickOutcome outcome;
+TickSampler::~TickSampler() {
+  // A probe must not write into jobs that are gone.
+  if (started_) Finish();
+}
+
+void TickSampler::Start(const Tick& tick) {
+  tick_ = tick;
+  outcome_ = {};
+  look_count_ = 0;
+  started_ = true;
   for (const auto& domain : threads_.domains()) {
     if (domain->threads.empty()) continue;
     if (domain->free_threaded()) {
-      TakeFree(*domain, tick, outcome);
+      StartFree(*domain);
     } else {
-      TakeLocked(*domain, tick, outcome);
+      StartLocked(*domain);
     }
   }
-  return outcome;
 }
 
-void TickSampler::TakeLocked(LockDomain& domain, const Tick& tick, TickOutcome& outcome) {
-  SampledThread* subject = nullptr;
-  PauseOutcome pause;
+TickOutcome TickSampler::Finish() {
+  for (size_t i = 0; i < look_count_; ++i) Complete(*looks_[i]);
+  started_ = false;
+  return outcome_;
+}
+
+void TickSampler::StartLocked(LockDomain& domain) {
+  Look& look = NewLook(domain);
+  if (Choose(look)) {
+    Begin(look);
+  } else {
+    --look_count_;
+  }
+}
+
+void TickSampler::StartFree(LockDomain& domain) {
+  outcome_.taken = true;
+  CollectChanged(domain, true, nullptr, running_);
+  for (SampledThread* thread : running_) {
+    Look& look = NewLook(domain);
+    look.subject = thread;
+    // The others wait for their turn on that CPU, in Complete.
+    if (!pauser_.Busy(thread->last_cpu())) Begin(look);
+  }
+}
+
+TickSampler::Look& TickSampler::NewLook(LockDomain& domain) {
+  if (look_count_ == looks_.size()) looks_.push_back(std::make_unique<Look>());
+  Look& look = *looks_[look_count_++];
+  look.domain = &domain;
+  look.subject = nullptr;
+  look.others.clear();
+  look.begun = false;
+  return look;
+}
+
+bool TickSampler::Choose(Look& look) {
+  LockDomain& domain = *look.domain;
+  auto gil = Peek(domain);
+  if (!gil) return false;
+  look.subject = &ChooseSubject(domain, *gil);
+  CollectChanged(domain, gil->switch_number != domain.switch_number, look.subject, look.others);
+  if (!look.others.empty() || !look.subject->off_cpu() || look.subject->MayHaveRun()) return true;
+  // Nobody ran: every stack is what it was.
+  domain.switch_number = gil->switch_number;
+  outcome_.taken = true;
+  return false;
+}
+
+void TickSampler::Begin(Look& look) {
+  CopyJob& job = look.job;
+  job.memory = &context_.target.memory();
+  job.layout = &context_.target.layout();
+  job.gil = look.domain->free_threaded() ? nullptr : &look.domain->gil;
+  job.codes = &context_.codes;
+  job.witness = look.subject->Witness();
+  job.threads.assign(1, &look.subject->copy());
+  for (SampledThread* other : look.others) job.threads.push_back(&other->copy());
+  look.ticket = pauser_.Begin(job, look.subject->id().tid, look.subject->last_cpu());
+  look.begun = true;
+}
+
+void TickSampler::Complete(Look& look) {
   for (int tries = 0; tries < kMostTries; ++tries) {
-    auto gil = Peek(domain);
-    if (!gil) return;
-    subject = &ChooseSubject(domain, *gil, outcome);
-    CollectChanged(domain, gil->switch_number != domain.switch_number, subject);
-    if (others_.empty() && subject->off_cpu() && !subject->MayHaveRun()) {
-      // Nobody ran: every stack is what it was.
-      domain.switch_number = gil->switch_number;
-      outcome.taken = true;
-      return;
-    }
-    if (tries > 0) ++outcome.retries;
-    if (TryCopy(domain, *subject, others_, pause)) break;
+    if (!look.begun) Begin(look);
+    pauser_.Finish(look.ticket, look.job);
+    look.begun = false;
+    if (look.job.subject_cpu >= 0) look.subject->set_last_cpu(look.job.subject_cpu);
+    if (Good(look)) break;
+    if (tries + 1 == kMostTries) break;
+    ++outcome_.retries;
+    if (!look.domain->free_threaded() && !Choose(look)) return;
   }
-  if (!pause.copied) {
-    outcome.stale_threads = true;
-    return;
+  if (look.ticket.outcome.copied) {
+    Record(look);
+  } else {
+    outcome_.stale_threads = true;
   }
-  Record(domain, *subject, others_, pause, tick, outcome);
-  domain.switch_number = job_.gil_state.switch_number;
-  domain.last_subject = subject;
 }
 
-void TickSampler::TakeFree(LockDomain& domain, const Tick& tick, TickOutcome& outcome) {
-  CollectChanged(domain, true, nullptr);
-  outcome.taken = true;
-  for (SampledThread* subject : others_) {
-    PauseOutcome pause;
-    for (int tries = 0; tries < kMostTries; ++tries) {
-      if (tries > 0) ++outcome.retries;
-      if (TryCopy(domain, *subject, {}, pause)) break;
-    }
-    if (pause.copied) {
-      Record(domain, *subject, {}, pause, tick, outcome);
-    } else {
-      outcome.stale_threads = true;
-    }
+bool TickSampler::Good(const Look& look) const {
+  const PauseOutcome& pause = look.ticket.outcome;
+  if (pauser_.mode_in_use() == PauseMode::kNone) return pause.copied;
+  if (!pause.held || look.job.threads.front()->status != WalkStatus::kComplete) return false;
+  const GilState& gil = look.job.gil_state;
+  return gil.locked != 1 || gil.last_holder == look.subject->id().tstate;
+}
+
+void TickSampler::Record(Look& look) {
+  const CopyJob& job = look.job;
+  const bool held = look.ticket.outcome.held;
+  context_.codes.Update(job.identities, tick_.time);
+  const bool all_frozen = held && HoldsLock(job, *look.subject) && !look.domain->free_threaded();
+  TakeStack(look, *look.subject, held);
+  for (SampledThread* other : look.others) {
+    TakeStack(look, *other, all_frozen || other->StoodStillSince());
   }
+  outcome_.taken = true;
+  outcome_.held += std::min(Nanoseconds(static_cast<int64_t>(look.subject->last_run_delay())),
+                            look.ticket.outcome.held_for + kContextSwitches);
+  look.domain->switch_number = job.gil_state.switch_number;
+  look.domain->last_subject = look.subject;
+}
+
+void TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved) {
+  ThreadCopy& copy = thread.copy();
+  if (!proved) pyabi::TrimToExecuting(copy.memory, context_.target.layout(), copy.frames);
+  uint8_t flags = HoldsLock(look.job, thread) ? kSampleGil : 0;
+  if (!proved) {
+    flags |= kSampleMarked;
+    outcome_.marked = true;
+  }
+  if (copy.status != WalkStatus::kComplete) {
+    flags |= kSampleIncomplete;
+    outcome_.incomplete = true;
+  }
+  const bool is_subject = &thread == look.subject && look.ticket.outcome.held;
+  thread.TakeCopy(tick_, flags, is_subject ? look.job.subject_stat : std::nullopt);
+  if (thread.gone()) outcome_.stale_threads = true;
+}
+
+bool TickSampler::HoldsLock(const CopyJob& job, SampledThread& thread) const {
+  if (job.gil != nullptr) return job.gil_state.HeldBy(thread.id().tstate);
+  uint32_t status = thread.copy().memory.ValueOr0<uint32_t>(
+      thread.id().tstate + context_.target.layout().thread.status);
+  return (status & kStatusActive) != 0;
 }
 
 std::optional<GilState> TickSampler::Peek(LockDomain& domain) {
@@ -90,88 +182,29 @@ std::optional<GilState> TickSampler::Peek(LockDomain& domain) {
   return domain.gil.Decode();
 }
 
-SampledThread& TickSampler::ChooseSubject(LockDomain& domain, const GilState& gil,
-                                          TickOutcome& outcome) const {
+SampledThread& TickSampler::ChooseSubject(LockDomain& domain, const GilState& gil) {
   SampledThread* subject = domain.Find(gil.last_holder);
-  if (subject == nullptr && gil.last_holder != 0) outcome.stale_threads = true;
+  if (subject == nullptr && gil.last_holder != 0) outcome_.stale_threads = true;
   if (subject == nullptr) subject = domain.last_subject;
   return subject != nullptr ? *subject : *domain.threads.front();
 }
 
-void TickSampler::CollectChanged(LockDomain& domain, bool switched, const SampledThread* subject) {
-  others_.clear();
+void TickSampler::CollectChanged(LockDomain& domain, bool switched, const SampledThread* subject,
+                                 std::vector<SampledThread*>& changed) {
+  changed.clear();
   const size_t count = domain.threads.size();
   const size_t most = domain.free_threaded() ? count : kMostOthers;
   for (SampledThread* thread : domain.threads) {
-    if (thread == subject || thread->off_cpu() || others_.size() >= most) continue;
-    if (thread->MayHaveRun()) others_.push_back(thread);
+    if (thread == subject || thread->off_cpu() || changed.size() >= most) continue;
+    if (thread->MayHaveRun()) changed.push_back(thread);
   }
   size_t checks = std::min(count, switched ? kChecksAfterSwitch : kChecksOtherwise);
-  for (; checks > 0 && others_.size() < most; --checks) {
+  for (; checks > 0 && changed.size() < most; --checks) {
     domain.next_check = (domain.next_check + 1) % count;
     SampledThread* thread = domain.threads[domain.next_check];
     if (thread == subject || !thread->off_cpu()) continue;
-    if (thread->MayHaveRun()) others_.push_back(thread);
+    if (thread->MayHaveRun()) changed.push_back(thread);
   }
-}
-
-bool TickSampler::TryCopy(LockDomain& domain, SampledThread& subject,
-                          std::span<SampledThread* const> others, PauseOutcome& pause) {
-  job_.memory = &context_.target.memory();
-  job_.layout = &context_.target.layout();
-  job_.gil = domain.free_threaded() ? nullptr : &domain.gil;
-  job_.codes = &context_.codes;
-  job_.witness = subject.Witness();
-  job_.threads.assign(1, &subject.copy());
-  for (SampledThread* other : others) job_.threads.push_back(&other->copy());
-
-  pause = pauser_.Copy(job_, subject.id().tid, subject.last_cpu());
-  if (!pause.copied) return false;
-  if (job_.subject_cpu >= 0) subject.set_last_cpu(job_.subject_cpu);
-  if (pauser_.mode_in_use() == PauseMode::kNone) return true;
-  if (!pause.held || subject.copy().status != WalkStatus::kComplete) return false;
-  const GilState& gil = job_.gil_state;
-  return domain.free_threaded() || gil.locked != 1 || gil.last_holder == subject.id().tstate;
-}
-
-void TickSampler::Record(LockDomain& domain, SampledThread& subject,
-                         std::span<SampledThread* const> others, const PauseOutcome& pause,
-                         const Tick& tick, TickOutcome& outcome) {
-  context_.codes.Update(job_.identities, tick.time);
-  const bool all_frozen =
-      !domain.free_threaded() && pause.held && job_.gil_state.HeldBy(subject.id().tstate);
-  TakeStack(subject, pause.held, pause.held, tick, outcome);
-  for (SampledThread* other : others) {
-    TakeStack(*other, all_frozen || other->StoodStillSince(), false, tick, outcome);
-  }
-  outcome.taken = true;
-  outcome.held += std::min(Nanoseconds(static_cast<int64_t>(subject.last_run_delay())),
-                           pause.held_for + kContextSwitches);
-}
-
-void TickSampler::TakeStack(SampledThread& thread, bool proved, bool paused, const Tick& tick,
-                            TickOutcome& outcome) {
-  ThreadCopy& copy = thread.copy();
-  if (!proved) pyabi::TrimToExecuting(copy.memory, context_.target.layout(), copy.frames);
-  uint8_t flags = 0;
-  if (HoldsLock(thread)) flags |= kSampleGil;
-  if (!proved) {
-    flags |= kSampleMarked;
-    outcome.marked = true;
-  }
-  if (copy.status != WalkStatus::kComplete) {
-    flags |= kSampleIncomplete;
-    outcome.incomplete = true;
-  }
-  thread.TakeCopy(tick, flags, paused);
-  if (thread.gone()) outcome.stale_threads = true;
-}
-
-bool TickSampler::HoldsLock(SampledThread& thread) const {
-  if (job_.gil != nullptr) return job_.gil_state.HeldBy(thread.id().tstate);
-  uint32_t status = thread.copy().memory.ValueOr0<uint32_t>(
-      thread.id().tstate + context_.target.layout().thread.status);
-  return (status & kStatusActive) != 0;
 }
 
 }  // namespace pystrobe::remote

@@ -3,8 +3,8 @@
 // One look at the target: which thread to hold, copy, prove, try again.
 #pragma once
 
+#include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "profiler/model/recording.h"
@@ -25,36 +25,60 @@ struct TickOutcome {
 
 /// Under a GIL the holder is the subject: while it is held still nobody else can run bytecode, so
 /// the stacks of the threads that ran lately are copied in the same pause. Without a GIL each
-/// running thread is a subject of its own. [one thread: the pacer]
+/// running thread is a subject of its own, those on different CPUs at once.
+///
+/// Start begins the copies, Finish takes them over: in between the pacer may sleep. Nothing of the
+/// thread table may change meanwhile. [one thread: the pacer]
 class TickSampler {
  public:
   TickSampler(RunContext& context, ThreadTable& threads, Pauser& pauser)
       : context_(context), threads_(threads), pauser_(pauser) {}
+  ~TickSampler();
 
-  TickOutcome Take(const Tick& tick);
+  void Start(const Tick& tick);
+  bool started() const { return started_; }
+  /// Waits for copies under way, repeats those without proof, yields the samples.
+  TickOutcome Finish();
 
  private:
-  void TakeLocked(LockDomain& domain, const Tick& tick, TickOutcome& outcome);
-  void TakeFree(LockDomain& domain, const Tick& tick, TickOutcome& outcome);
+  /// One subject and what is copied with it.
+  struct Look {
+    LockDomain* domain = nullptr;
+    SampledThread* subject = nullptr;
+    std::vector<SampledThread*> others;
+    CopyJob job;
+    PauseTicket ticket;
+    bool begun = false;
+  };
+
+  void StartLocked(LockDomain& domain);
+  void StartFree(LockDomain& domain);
+  Look& NewLook(LockDomain& domain);
+  /// Chooses whom to look at under the lock. False when nobody ran, or the target is gone.
+  bool Choose(Look& look);
+  void Begin(Look& look);
+  /// Ends the look's copy and repeats it until it is good or has been tried often.
+  void Complete(Look& look);
+  bool Good(const Look& look) const;
+  void Record(Look& look);
+  void TakeStack(const Look& look, SampledThread& thread, bool proved);
+  bool HoldsLock(const CopyJob& job, SampledThread& thread) const;
 
   std::optional<GilState> Peek(LockDomain& domain);
-  SampledThread& ChooseSubject(LockDomain& domain, const GilState& gil, TickOutcome& outcome) const;
-  /// Fills others_ with the threads but `subject` that ran, or may have.
-  void CollectChanged(LockDomain& domain, bool switched, const SampledThread* subject);
-  /// Copies the subject and `others` once. True when it need not be tried again.
-  bool TryCopy(LockDomain& domain, SampledThread& subject, std::span<SampledThread* const> others,
-               PauseOutcome& pause);
-  void Record(LockDomain& domain, SampledThread& subject, std::span<SampledThread* const> others,
-              const PauseOutcome& pause, const Tick& tick, TickOutcome& outcome);
-  void TakeStack(SampledThread& thread, bool proved, bool paused, const Tick& tick,
-                 TickOutcome& outcome);
-  bool HoldsLock(SampledThread& thread) const;
+  SampledThread& ChooseSubject(LockDomain& domain, const GilState& gil);
+  /// Fills `changed` with the threads but `subject` that ran, or may have.
+  void CollectChanged(LockDomain& domain, bool switched, const SampledThread* subject,
+                      std::vector<SampledThread*>& changed);
 
   RunContext& context_;
   ThreadTable& threads_;
   Pauser& pauser_;
-  CopyJob job_;
-  std::vector<SampledThread*> others_;
+  Tick tick_;
+  TickOutcome outcome_;
+  bool started_ = false;
+  std::vector<std::unique_ptr<Look>> looks_;  // kept for their buffers
+  size_t look_count_ = 0;                     // of them, used in this tick
+  std::vector<SampledThread*> running_;
   std::vector<pyabi::ReadRequest> requests_;
 };
 
