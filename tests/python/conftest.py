@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -32,6 +33,23 @@ def newest_interpreter() -> find.Interpreter:
 @cache
 def oracle_of(target: str, interpreter: find.Interpreter) -> Oracle:
     return Oracle(target, interpreter.command())
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--matrix", action="store_true", help="run every combination: much longer")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "matrix: every combination; only with --matrix")
+    config.addinivalue_line("markers", "slow: takes many seconds")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--matrix") or os.environ.get("PYSTROBE_MATRIX"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("matrix")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

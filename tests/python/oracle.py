@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import ModuleType
@@ -120,26 +120,26 @@ class Oracle:
             if file not in self._own:
                 self._foreign_files.add(file)
 
-    def why_impossible(self, frames: Sequence[Frame]) -> str | None:
-        """None when the stack (root first) can be."""
+    def why_impossible(self, frames: Sequence[Frame], lines: bool = True) -> str | None:
+        """None when the stack (root first) can be. Without `lines`, only functions are judged."""
         if not frames:
             # A thread that is being born, is dying, or lent itself to another interpreter.
             return None if self._has_threads else "empty stack"
         if reason := self._check_root(frames[0]):
             return reason
         for frame in frames:
-            if reason := self._check_line(frame):
+            if reason := self._check_function(frame, lines):
                 return reason
         for caller, callee in itertools.pairwise(frames):
-            if reason := self._check_call(caller, callee):
+            if reason := self._check_call(caller, callee, lines):
                 return reason
         return None
 
-    def judge(self, stacks: Iterable[Stack]) -> Verdict:
+    def judge(self, stacks: Iterable[Stack], lines: bool = True) -> Verdict:
         possible = 0
         impossible: Counter[str] = Counter()
         for stack in stacks:
-            reason = self.why_impossible(stack.frames)
+            reason = self.why_impossible(stack.frames, lines)
             if reason is None:
                 possible += stack.samples
             else:
@@ -153,17 +153,23 @@ class Oracle:
             return None
         return f"root {frame.name} ({frame.file})"
 
-    def _check_line(self, frame: Frame) -> str | None:
+    def _check_function(self, frame: Frame, check_line: bool) -> str | None:
         lines = self._lines.get((frame.file, frame.name))
         if lines is None:
             if frame.file in self._own or frame.file in self._foreign_files:
                 return f"no function {frame.name} in {frame.file}"
             return None if frame.file.startswith("<frozen ") else f"unknown file {frame.file!r}"
-        if frame.line in lines:
+        if frame.line in lines or not check_line:
             return None
         return f"{frame.name} ({frame.file}) on line {frame.line}"
 
-    def _check_call(self, caller: Frame, callee: Frame) -> str | None:
+    def _calls_of(self, caller: Frame, on_its_line: bool) -> Iterator[str]:
+        """Patterns of what the caller may be calling."""
+        lines = self._lines[caller.file, caller.name]
+        for line in [caller.line] if on_its_line else lines:
+            yield from self._calls.get((caller.file, line), [])
+
+    def _check_call(self, caller: Frame, callee: Frame, on_its_line: bool) -> str | None:
         if (callee.name, callee.file) in ANYWHERE:
             return None
         callee_is_own = callee.file in self._own
@@ -172,7 +178,7 @@ class Oracle:
             if not callee_is_own or entered:
                 return None
             return f"{callee.name} called by {caller.file}"
-        for pattern in self._calls.get((caller.file, caller.line), []):
+        for pattern in self._calls_of(caller, on_its_line):
             if fnmatchcase(callee.name, pattern):
                 return None
             if fnmatchcase(callee.file, pattern) and (entered or not callee_is_own):

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all experiments share: the plan of a bench run, and a target with a tool on it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import paths  # noqa: F401  # isort: skip
+import tools
+from find import Interpreter
+from observe import Observation, ToolError, observe, recorded
+from running import Running, apart, running, visible_directory
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Plan:
+    """Which interpreters and tools, how long, how often."""
+
+    interpreters: list[Interpreter]
+    chosen: list[tools.Tool]
+    seconds: int = 3
+    rounds: int = 5
+    memory_seconds: int = 60
+    say: Callable[[str], None] = field(default=print)
+
+    def pairs(self) -> Iterator[tuple[Interpreter, tools.Tool]]:
+        for interpreter in self.interpreters:
+            for tool in self.chosen:
+                if tool.supports(interpreter):
+                    yield interpreter, tool
+
+
+@contextmanager
+def target(
+    interpreter: Interpreter, name: str, *arguments: str, pinned: bool = True
+) -> Iterator[Running]:
+    cpu = apart()[0] if pinned else None
+    with running(interpreter, name, *arguments, cpu=cpu) as started:
+        yield started
+
+
+@contextmanager
+def request(
+    interpreter: Interpreter, started: Running, seconds: int, rate: float, **options: bool
+) -> Iterator[tools.Request]:
+    """A request whose files are gone afterwards."""
+    directory = visible_directory(interpreter)
+    try:
+        yield tools.Request(
+            interpreter, started.pid, seconds, rate, directory / "recording", **options
+        )
+    finally:
+        shutil.rmtree(directory)
+
+
+def sample(
+    tool: tools.Tool, wanted: tools.Request, started: Running, pinned: bool = True
+) -> tuple[Observation, tools.Recording]:
+    seen = observe(tool, wanted, started, apart()[1] if pinned else None)
+    return seen, recorded(tool, wanted)
+
+
+def base_row(interpreter: Interpreter, tool: tools.Tool) -> Row:
+    return {"tool": tool.name, "python": interpreter.version, "build": interpreter.name}
+
+
+def attempt(plan: Plan, row: Row, measure: Callable[..., Row], *arguments: Any) -> Row:
+    """The row with what measure(*arguments) brought, or with the failure."""
+    try:
+        row |= measure(*arguments)
+    except ToolError as failure:
+        row["failed"] = str(failure)
+    plan.say("  " + "  ".join(f"{key}={brief(value)}" for key, value in row.items()))
+    return row
+
+
+def brief(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict):
+        return "{" + " ".join(f"{key}={brief(part)}" for key, part in value.items()) + "}"
+    return str(value)
+
+
+def cost(seen: Observation, samples: int) -> Row:
+    """What the tool used."""
+    return {
+        "cpu_percent": 100 * seen.cpu_s / seen.wall_s,
+        "cpu_us_per_sample": 1e6 * seen.cpu_s / samples,
+        "max_rss_mb": seen.max_rss_kb / 1024,
+        "slow": seen.slow,
+        "run_delay_percent": 100 * seen.run_delay,
+    }

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a tool against a target and watches both."""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import paths  # noqa: F401  # isort: skip
+import tools
+from running import Running
+
+SETTLE_S = 0.4  # until the slowest tool has started to sample
+
+
+class ToolError(Exception):
+    """A tool ended with an error or brought nothing; the message is what it said."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One run of a tool."""
+
+    wall_s: float
+    recording_s: float  # without the start; some tools go on until they have all their samples
+    cpu_s: float  # of the tool, its start included
+    max_rss_kb: int
+    slow: float  # speed of the target just before / during the run
+    run_delay: float  # share of the time that the target waited for a CPU, by the kernel's count
+    said: str
+
+
+def run_delay_ns(target: Running) -> int:
+    return int(Path(f"/proc/{target.pid}/schedstat").read_text().split()[1])
+
+
+def observe(
+    tool: tools.Tool, request: tools.Request, target: Running, cpu: int | None
+) -> Observation:
+    """Runs the tool to its end, pinned to a CPU or not."""
+    before = target.speed(max(0.5, request.seconds / 4))
+    begin = time.perf_counter()
+    with open(f"{request.output}.log", "wb") as log:
+        process = subprocess.Popen(
+            tool.command(request),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=tools.own_environment(),
+            preexec_fn=None if cpu is None else lambda: os.sched_setaffinity(0, {cpu}),
+        )
+    time.sleep(SETTLE_S)
+    delay, since = run_delay_ns(target), time.perf_counter()
+    during = target.speed(max(0.2, request.seconds - 2 * SETTLE_S))
+    delayed = (run_delay_ns(target) - delay) / 1e9 / (time.perf_counter() - since)
+    with ended_in_time(process, request.seconds):
+        _, status, usage = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - begin
+    process.returncode = os.waitstatus_to_exitcode(status)
+    said = Path(f"{request.output}.log").read_text(errors="replace")
+    if process.returncode not in tool.exit_codes:
+        raise ToolError(f"exit code {process.returncode}: {said.strip()[-300:]}")
+    return Observation(
+        wall,
+        max(request.seconds, wall - SETTLE_S),
+        usage.ru_utime + usage.ru_stime,
+        usage.ru_maxrss,
+        before / during if during else float("inf"),
+        delayed,
+        said,
+    )
+
+
+@contextmanager
+def ended_in_time(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
+    """Interrupts a tool that goes on until it has all the samples asked for, as Ctrl-C does."""
+    timers = [
+        threading.Timer(seconds + 2, process.send_signal, [signal.SIGINT]),
+        threading.Timer(seconds + 60, process.kill),
+    ]
+    for timer in timers:
+        timer.start()
+    try:
+        yield
+    finally:
+        for timer in timers:
+            timer.cancel()
+
+
+def recorded(tool: tools.Tool, request: tools.Request) -> tools.Recording:
+    try:
+        recording = tool.read(request)
+    except (OSError, subprocess.CalledProcessError, ValueError) as error:
+        raise ToolError(f"unreadable: {error}") from error
+    if not recording.stacks:
+        raise ToolError("no samples")
+    return recording
+
+
+def timed(command: list[str]) -> tuple[float, int]:
+    """Seconds and exit code of a command whose output does not matter."""
+    begin = time.perf_counter()
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, env=tools.own_environment()
+    )
+    return time.perf_counter() - begin, done.returncode
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    """Median and range."""
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def repeat(times: int, measure: Callable[[], float]) -> dict[str, float]:
+    return spread([measure() for _ in range(times)])

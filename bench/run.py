@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the experiments and writes the figures:
+
+    bench/run.py [EXPERIMENT...] [--python NAME...] [--tool NAME...] [--quick]
+
+results/NAME.json holds everything, results/NAME.md the table made of it by table.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import paths  # isort: skip
+import find
+import machine
+import price
+import table
+import tools
+import truth
+from experiments import Plan
+
+EXPERIMENTS = {
+    "stacks": truth.stacks,
+    "slowdown": price.slowdown,
+    "highest_rate": price.highest_rate,
+    "shares": truth.shares,
+    "idle": truth.idle,
+    "latency": price.latency,
+    "files": price.files,
+    "memory": price.memory,
+}
+DEFAULT_PYTHONS = ["3.11", "3.13", "3.15"]
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help=", ".join(EXPERIMENTS))
+    parser.add_argument("--python", nargs="+", default=DEFAULT_PYTHONS, metavar="NAME")
+    parser.add_argument("--tool", nargs="+", metavar="NAME", help="only these, by exact name")
+    parser.add_argument("--seconds", type=int, default=3, help="of one recording (default 3)")
+    parser.add_argument("--rounds", type=int, default=5, help="repetitions (default 5)")
+    parser.add_argument("--memory-seconds", type=int, default=60, help="(default 60)")
+    parser.add_argument("--quick", action="store_true", help="to try the harness, not to quote")
+    parser.add_argument("--name", default=None, help="of the result; default: the date")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.experiments) - set(EXPERIMENTS):
+        parser.error(f"no such experiment: {', '.join(sorted(unknown))}")
+    return arguments
+
+
+def make_plan(arguments: argparse.Namespace) -> Plan:
+    by_name = {one.name: one for one in find.find()}
+    for name in arguments.python:
+        if name not in by_name:
+            print(f"no Python {name} here: left out", file=sys.stderr)
+    chosen = [by_name[name] for name in arguments.python if name in by_name]
+    wanted = [tool for tool in tools.ALL if not arguments.tool or tool.name in arguments.tool]
+    if arguments.quick:
+        return Plan(chosen, wanted, seconds=1, rounds=2, memory_seconds=5)
+    return Plan(chosen, wanted, arguments.seconds, arguments.rounds, arguments.memory_seconds)
+
+
+@contextmanager
+def proc_in_roots(interpreters: list[find.Interpreter]) -> Iterator[None]:
+    """Tools that run inside another root need /proc there."""
+    roots = {one.root for one in interpreters if one.root}
+    mounted = [root for root in roots if not os.path.ismount(f"{root}/proc")]
+    for root in mounted:
+        subprocess.run(["mount", "-t", "proc", "proc", f"{root}/proc"], check=True)
+    try:
+        yield
+    finally:
+        for root in mounted:
+            subprocess.run(["umount", f"{root}/proc"], check=False)
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    subprocess.run([str(paths.BENCH / "peers.sh"), str(paths.PEERS)], check=True)
+    plan = make_plan(arguments)
+    name = arguments.name or time.strftime("%Y-%m-%d")
+    result = {"machine": machine.describe(), "versions": tools.versions(), "experiments": {}}
+    paths.RESULTS.mkdir(exist_ok=True)
+    file = paths.RESULTS / f"{name}.json"
+    with proc_in_roots(plan.interpreters):
+        for experiment in arguments.experiments or EXPERIMENTS:
+            run_one(plan, experiment, result)
+            file.write_text(json.dumps(result, indent=1) + "\n")
+    text = table.render(result)
+    file.with_suffix(".md").write_text(text)
+    print(text)
+
+
+def run_one(plan: Plan, experiment: str, result: dict[str, Any]) -> None:
+    plan.say(f"== {experiment}")
+    stolen, begin = machine.stolen_ticks(), time.perf_counter()
+    rows = EXPERIMENTS[experiment](plan)
+    seconds = time.perf_counter() - begin
+    stolen_s = (machine.stolen_ticks() - stolen) / os.sysconf("SC_CLK_TCK")
+    result["experiments"][experiment] = {
+        "rows": rows,
+        "seconds": round(seconds, 1),
+        "stolen_percent": round(100 * stolen_s / seconds / (os.cpu_count() or 1), 2),
+        "load": round(os.getloadavg()[0], 2),
+    }
+
+
+if __name__ == "__main__":
+    main()

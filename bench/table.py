@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Markdown of a result: bench/table.py results/NAME.json"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+Column = tuple[str, Callable[[Row], str]]
+
+
+def number(key: str, form: str = "{:,.2f}") -> Callable[[Row], str]:
+    """A figure, or "median (min-max)"; empty where the row has none."""
+
+    def cell(row: Row) -> str:
+        value = row.get(key)
+        if value is None:
+            return ""
+        if isinstance(value, dict):
+            median, low, high = (form.format(value[part]) for part in ("median", "min", "max"))
+            return f"{median} ({low}-{high})"
+        return form.format(value)
+
+    return cell
+
+
+def text(key: str) -> Callable[[Row], str]:
+    return lambda row: str(row.get(key, ""))
+
+
+def ours(key: str, form: str = "{:,.0f}") -> Callable[[Row], str]:
+    """A figure of pystrobe's own quality report."""
+    return lambda row: form.format(row["quality"][key]) if "quality" in row else ""
+
+
+def placement(row: Row) -> str:
+    return "apart" if row["pinned"] else "free"
+
+
+def formats(key: str) -> Callable[[Row], str]:
+    def cell(row: Row) -> str:
+        return ", ".join(f"{form} {value:.0f}" for form, value in row.get(key, {}).items())
+
+    return cell
+
+
+WHO: list[Column] = [("tool", text("tool")), ("Python", text("build"))]
+COST: list[Column] = [
+    ("slow-down", number("slow")),
+    ("run delay %", number("run_delay_percent")),
+    ("CPU %", number("cpu_percent", "{:.1f}")),
+]
+TABLES: dict[str, tuple[str, list[Column]]] = {
+    "stacks": (
+        "Call tower: impossible stacks and bias",
+        [
+            *WHO,
+            ("asked Hz", number("asked", "{:,.0f}")),
+            ("CPUs", placement),
+            ("delivered/s", number("delivered", "{:,.0f}")),
+            ("impossible %", number("impossible_percent", "{:.3f}")),
+            ("impossible with lines %", number("wrong_lines_percent", "{:.3f}")),
+            ("bias, points", number("bias_points", "{:.1f}")),
+            *COST,
+            ("us/sample", number("cpu_us_per_sample", "{:.0f}")),
+            ("marked", ours("marked")),
+            ("late", ours("late")),
+            ("lost", ours("lost")),
+        ],
+    ),
+    "slowdown": (
+        "Slow-down of fib",
+        [*WHO, ("asked Hz", number("asked", "{:,.0f}")), *COST],
+    ),
+    "highest_rate": (
+        "Highest rate",
+        [
+            *WHO,
+            ("target", text("target")),
+            ("delivered/s", number("delivered", "{:,.0f}")),
+            ("us/sample", number("cpu_us_per_sample", "{:.1f}")),
+            *COST,
+        ],
+    ),
+    "shares": (
+        "Known shares of time (50/30/20 and sleep)",
+        [
+            *WHO,
+            ("mode", text("mode")),
+            ("worst error, points", number("worst_error_points")),
+            ("sleep %", number("nap_percent", "{:.1f}")),
+            ("sleep, truth %", number("nap_truth_percent", "{:.1f}")),
+        ],
+    ),
+    "idle": (
+        "64 idle threads and a busy one, 100 Hz",
+        [
+            *WHO,
+            ("idle threads seen", number("idle_threads_seen", "{:.1f}")),
+            ("samples of the busy one", number("busy_samples", "{:.0f}")),
+            *COST,
+        ],
+    ),
+    "latency": (
+        "From the command to data, ms",
+        [
+            *WHO,
+            ("dump", number("dump_ms", "{:.1f}")),
+            ("dumps failed", text("dumps_failed")),
+            ("first sample", number("first_sample_ms", "{:.1f}")),
+            ("1 s recording: time beyond", number("beyond_one_second_ms", "{:.0f}")),
+        ],
+    ),
+    "files": (
+        "Ten seconds at 1 kHz of ordinary work",
+        [
+            *WHO,
+            ("file", text("file")),
+            ("kB", number("kb", "{:,.0f}")),
+            ("samples", number("samples", "{:,.0f}")),
+            ("bytes/sample", number("bytes_per_sample", "{:.1f}")),
+            ("reports, ms", formats("report_ms")),
+            ("reports, kB", formats("report_kb")),
+        ],
+    ),
+    "memory": (
+        "Memory at 10 kHz",
+        [
+            *WHO,
+            ("seconds", number("seconds", "{:.0f}")),
+            ("peak MB", number("max_rss_mb", "{:.0f}")),
+        ],
+    ),
+}
+
+
+def markdown(columns: list[Column], rows: Iterable[Row]) -> list[str]:
+    lines = ["| " + " | ".join(title for title, _ in columns) + " |"]
+    lines.append("|" + " --- |" * len(columns))
+    for row in rows:
+        if "failed" in row:
+            reason = " ".join(row["failed"].split()).replace("|", "/")[:120]
+            lines.append(f"| {row['tool']} | {row['build']} | failed: {reason} |")
+            continue
+        lines.append("| " + " | ".join(cell(row) for _, cell in columns) + " |")
+    return lines
+
+
+def render(result: dict[str, Any]) -> str:
+    machine, versions = result["machine"], result["versions"]
+    kind = "virtual machine" if machine["virtual"] else "machine"
+    lines = [
+        "# Figures",
+        "",
+        f"{kind} with {machine['cpus']} CPUs ({machine['processor']}), {machine['memory']},",
+        f"{machine['system']}, kernel {machine['kernel']}, glibc {machine['glibc']}.",
+        "Versions: " + "; ".join(f"{name}: {version}" for name, version in versions.items()) + ".",
+        "Ranges are over alternated rounds: median (min-max).",
+    ]
+    for experiment, (title, columns) in TABLES.items():
+        measured = result["experiments"].get(experiment)
+        if not measured:
+            continue
+        lines += ["", f"## {title}", "", *markdown(columns, measured["rows"]), ""]
+        lines.append(
+            f"Taken in {measured['seconds']:.0f} s; the host took {measured['stolen_percent']} % "
+            f"of the CPU time away; load {measured['load']}."
+        )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(render(json.loads(Path(sys.argv[1]).read_text())), end="")
