@@ -108,7 +108,7 @@ std::optional<PyVersion> ParseBanner(std::string_view bytes) {
     TakeChar(text, '+');  // built from a checkout
     // Builds name themselves in between: "3.14.0 free-threading build (main, ...".
     size_t bracket = text.substr(0, 40).find(" (");
-    if (bracket != std::string_view::npos) return version;
+    if (bracket < text.find('\0')) return version;
   }
   return std::nullopt;
 }

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "profiler/base/clock.h"
+#include "profiler/base/proc.h"
+#include "sampler/remote/doctor.h"
+#include "sampler/remote/permission.h"
+#include "sampler/remote/process_memory.h"
+
+// Defined by glibc from 2.35 on: bytes of the registered rseq area, 0 when there is none.
+extern "C" __attribute__((weak)) const unsigned int __rseq_size;
+
+namespace pystrobe::remote {
+namespace {
+
+constexpr int kCapSysNice = 23;  // linux/capability.h
+
+Check CheckKernel() {
+  Check check{.name = "kernel"};
+  utsname name{};
+  uname(&name);
+  check.seen = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
+  int major = 0, minor = 0;
+  if (std::sscanf(name.release, "%d.%d", &major, &minor) == 2 &&
+      std::pair(major, minor) < std::pair(4, 18)) {
+    check.state = CheckState::kWarn;
+    check.meaning = "older than 4.18, so without rseq: samples of running threads are checked through "
+                    "/proc, which costs more";
+  }
+  return check;
+}
+
+/// A child of ours that does nothing, to read from.
+class IdleChild {
+ public:
+  IdleChild() : pid_(fork()) {
+    // In the child of a threaded process only async-signal-safe calls are allowed; pause() is.
+    if (pid_ == 0) {
+      while (true) pause();
+    }
+  }
+  ~IdleChild() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  IdleChild(const IdleChild&) = delete;
+  IdleChild& operator=(const IdleChild&) = delete;
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+Check CheckReading() {
+  constexpr size_t kBytes = 4096;
+  constexpr int kReads = 500;
+  static std::array<char, kBytes> bytes;  // lies at the same address in the child
+  Check check{.name = "reading memory"};
+  IdleChild child;
+  if (child.pid() < 0) {
+    check.state = CheckState::kWarn;
+    check.seen = fmt::format("no child could be started: {}", std::strerror(errno));
+    return check;
+  }
+  ProcessMemory memory(child.pid());
+  std::array<char, kBytes> copy;
+  pyabi::ReadRequest request{reinterpret_cast<uint64_t>(bytes.data()), copy.data(), kBytes};
+  if (int error_number = memory.TryReadAll({&request, 1}); error_number != 0) {
+    Error error = ExplainRefusal(child.pid(), "process_vm_readv of our own child", error_number);
+    check.state = CheckState::kFail;
+    check.seen = error.message;
+    check.meaning = "without this call no process can be sampled";
+    check.cure = error.hint;
+    return check;
+  }
+  std::vector<Nanoseconds> prices;
+  for (int i = 0; i < kReads; ++i) {
+    Nanoseconds start = MonotonicNow();
+    memory.TryReadAll({&request, 1});
+    prices.push_back(MonotonicNow() - start);
+  }
+  std::nth_element(prices.begin(), prices.begin() + kReads / 2, prices.end());
+  double microseconds = static_cast<double>(prices[kReads / 2].count()) / 1000;
+  check.seen = fmt::format("process_vm_readv works; {:.1f} us for 4 KiB", microseconds);
+  if (microseconds > 30) {
+    check.state = CheckState::kWarn;
+    check.meaning = "slow here (an emulated kernel?): high rates will not be reached";
+  }
+  return check;
+}
+
+Check CheckYama(bool privileged) {
+  Check check{.name = "Yama"};
+  std::optional<int> scope = YamaScope();
+  check.seen = scope ? fmt::format("kernel.yama.ptrace_scope = {}", *scope) : "not in this kernel";
+  if (scope.value_or(0) == 3) {
+    check.state = CheckState::kFail;
+    check.meaning = "nobody may look into other processes until the next boot";
+    check.cure = "Set 1 or 0 in /etc/sysctl.d and boot.";
+  } else if (scope.value_or(0) != 0 && !privileged) {
+    check.state = CheckState::kWarn;
+    check.meaning = *scope == 1 ? "without CAP_SYS_PTRACE only programs started by `pystrobe run` can "
+                                  "be sampled"
+                                : "only with CAP_SYS_PTRACE can programs be sampled";
+    check.cure = "sudo pystrobe ..., or sudo sysctl kernel.yama.ptrace_scope=0";
+  }
+  return check;
+}
+
+Check CheckCapabilities(const ProcessStatus& status) {
+  Check check{.name = "privilege"};
+  bool have = HasCapability(status.effective_capabilities, kCapSysPtrace);
+  check.seen = fmt::format("uid {}, CAP_SYS_PTRACE {}", status.effective_uid, have ? "yes" : "no");
+  if (!have) {
+    check.state = CheckState::kWarn;
+    check.meaning = "only processes of this user can be sampled";
+    check.cure = "sudo pystrobe ..., or once: sudo setcap cap_sys_ptrace+ep "
+                 "$(readlink -f $(command -v pystrobe))";
+  }
+  return check;
+}
+
+Check CheckSeccomp(const ProcessStatus& status) {
+  Check check{.name = "seccomp"};
+  check.seen = status.seccomp == 0 ? "none" : "a filter is in force";
+  // "reading memory" tells whether it matters; here is only the fact.
+  if (status.seccomp != 0) check.meaning = "see \"reading memory\" for whether it forbids anything";
+  return check;
+}
+
+Check CheckCpus() {
+  Check check{.name = "CPUs"};
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  int count = CPU_COUNT(&allowed);
+  check.seen = fmt::format("{} of {} may be used", count, sysconf(_SC_NPROCESSORS_ONLN));
+  if (count == 1) {
+    check.state = CheckState::kWarn;
+    check.meaning = "the sampler shares its only CPU with the program: each sample costs it more";
+  }
+  return check;
+}
+
+Check CheckRseq() {
+  Check check{.name = "rseq of pystrobe"};
+  bool registered = &__rseq_size != nullptr && __rseq_size > 0;
+  check.seen = registered ? fmt::format("registered ({} bytes)", __rseq_size) : "not registered";
+  if (!registered) {
+    check.state = CheckState::kWarn;
+    check.meaning = "the sampler notices its own preemption by a slower way";
+    check.cure = "glibc 2.35 or later, and GLIBC_TUNABLES without glibc.pthread.rseq=0";
+  }
+  return check;
+}
+
+Check CheckSchedstat() {
+  Check check{.name = "CPU accounting"};
+  auto text = ReadSmallFile("/proc/self/schedstat");
+  auto stat = text ? ParseSchedStat(*text) : std::nullopt;
+  if (stat && stat->cpu_ns > 0) {
+    check.seen = "schedstat: exact to the nanosecond";
+    return check;
+  }
+  check.state = CheckState::kWarn;
+  check.seen = stat ? "schedstat counts nothing" : "no schedstat";
+  check.meaning = fmt::format("CPU times come from stat, in ticks of {} ms",
+                              1000 / std::max(1L, sysconf(_SC_CLK_TCK)));
+  check.cure = "a kernel with CONFIG_SCHED_INFO (all distributions have it)";
+  return check;
+}
+
+Check CheckPriority(const ProcessStatus& status) {
+  Check check{.name = "priority"};
+  rlimit limit{};
+  getrlimit(RLIMIT_NICE, &limit);
+  bool may = HasCapability(status.effective_capabilities, kCapSysNice) || limit.rlim_cur > 20;
+  check.seen = may ? "may be raised" : "may not be raised (no CAP_SYS_NICE, RLIMIT_NICE 0)";
+  if (!may) {
+    check.meaning = "on a machine that is fully busy, samples at high rates come late and are counted "
+                    "as late";
+  }
+  return check;
+}
+
+Check CheckContainer() {
+  Check check{.name = "container"};
+  std::string kind = ContainerKindOf(getpid());
+  check.seen = kind.empty() ? "none" : kind;
+  if (!kind.empty()) check.meaning = "only processes of this container can be seen and sampled";
+  return check;
+}
+
+}  // namespace
+
+std::string_view CheckStateName(CheckState state) {
+  switch (state) {
+    case CheckState::kOk: return "ok";
+    case CheckState::kWarn: return "warn";
+    case CheckState::kFail: return "fail";
+  }
+  return "";
+}
+
+std::vector<Check> CheckMachine() {
+  ProcessStatus status = ReadStatus(getpid()).value_or(ProcessStatus{});
+  bool privileged = HasCapability(status.effective_capabilities, kCapSysPtrace);
+  return {CheckKernel(),        CheckReading(),         CheckYama(privileged),
+          CheckCapabilities(status), CheckSeccomp(status),   CheckCpus(),
+          CheckRseq(),          CheckSchedstat(),       CheckPriority(status),
+          CheckContainer()};
+}
+
+std::vector<Check> RunChecks(std::optional<pid_t> pid) {
+  std::vector<Check> checks = CheckMachine();
+  if (pid) {
+    for (Check& check : CheckProcess(*pid)) checks.push_back(std::move(check));
+  }
+  return checks;
+}
+
+}  // namespace pystrobe::remote
