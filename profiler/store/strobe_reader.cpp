@@ -1,1 +1,272 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "profiler/store/block.h"
+#include "profiler/store/definitions.h"
+#include "profiler/store/facts.h"
+#include "profiler/store/samples.h"
+#include "profiler/store/strobe.h"
+
+namespace pystrobe::store {
+namespace {
+
+constexpr uint64_t kFreeStringBytes = uint64_t{16} << 20;
+
+/// Fills `buffer` from `offset` on; the size that was there to be read.
+Result<size_t> ReadAt(int fd, uint64_t offset, std::span<uint8_t> buffer, const std::string& name) {
+  size_t done = 0;
+  while (done < buffer.size()) {
+    const ssize_t got =
+        ::pread(fd, buffer.data() + done, buffer.size() - done, static_cast<off_t>(offset + done));
+    if (got == 0) break;
+    if (got > 0) {
+      done += static_cast<size_t>(got);
+    } else if (errno != EINTR) {
+      return FailErrno(errno, ErrorCode::kUnreadable, "reading {}", name);
+    }
+  }
+  return done;
+}
+
+struct Block {
+  uint8_t type = 0;
+  uint64_t begin = 0;  ///< of the block in the file
+  uint64_t end = 0;
+  ByteSpan payload;  ///< valid until the next Next()
+};
+
+/// Steps from block to block and checks each. Where it ends before the file does, or in the middle
+/// of a block, damage() says why.
+class BlockScanner {
+ public:
+  BlockScanner(int fd, const std::string& name, uint64_t end) : fd_(fd), name_(name), end_(end) {}
+
+  /// The next whole block; nothing at the end or at damage. Fails when the file cannot be read.
+  Result<std::optional<Block>> Next();
+
+  uint64_t offset() const { return offset_; }
+  const std::string& damage() const { return damage_; }
+
+ private:
+  int fd_;
+  const std::string& name_;
+  uint64_t end_;
+  uint64_t offset_ = kFileHeaderSize;
+  std::string damage_;
+  Bytes buffer_;
+};
+
+Result<std::optional<Block>> BlockScanner::Next() {
+  if (offset_ == end_) return std::nullopt;
+  const uint64_t left = end_ - offset_;
+  buffer_.resize(kBlockHeaderSize);
+  uint64_t length = 0;
+  if (left >= kBlockHeaderSize) {
+    const auto got = ReadAt(fd_, offset_, buffer_, name_);
+    if (!got) return std::unexpected(got.error());
+    length = ParseBlockHeader(buffer_).length;
+    if (length > kMaxPayload) {
+      damage_ = fmt::format("damaged at byte {}: a block of {} bytes", offset_, length);
+      return std::nullopt;
+    }
+  }
+  const uint64_t size = kBlockHeaderSize + length;
+  if (left < size) {
+    damage_ =
+        fmt::format("cut off at byte {}: {} bytes of an unfinished block are left", offset_, left);
+    return std::nullopt;
+  }
+  buffer_.resize(static_cast<size_t>(size));
+  const auto got = ReadAt(fd_, offset_, buffer_, name_);
+  if (!got) return std::unexpected(got.error());
+  if (*got < size) return Fail(ErrorCode::kUnreadable, "{} became shorter while read", name_);
+  if (!ChecksumMatches(buffer_)) {
+    damage_ = fmt::format("damaged at byte {}: the checksum of the block there is wrong", offset_);
+    return std::nullopt;
+  }
+  Block block{.type = ParseBlockHeader(buffer_).type,
+              .begin = offset_,
+              .end = offset_ + size,
+              .payload = ByteSpan(buffer_).subspan(kBlockHeaderSize)};
+  offset_ = block.end;
+  return block;
+}
+
+bool MayBeSkipped(uint8_t type) { return std::islower(type) != 0; }
+
+std::string NewerBlock(const Block& block) {
+  return fmt::format("unknown block type {} at byte {}: written by a newer pystrobe", block.type,
+                     block.begin);
+}
+
+Result<void> CheckFileHeader(ByteSpan header, const std::string& name) {
+  if (header.empty()) return Fail(ErrorCode::kCorrupt, "{} is empty", name);
+  const size_t compared = std::min(header.size(), kMagic.size());
+  if (!std::equal(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(compared),
+                  kMagic.begin())) {
+    return FailWithHint(ErrorCode::kCorrupt,
+                        "Only .strobe files can be read back; record one with `-o NAME.strobe`.",
+                        "{} is not a .strobe file", name);
+  }
+  if (header.size() < kFileHeaderSize) {
+    return Fail(ErrorCode::kCorrupt, "{} was cut off before its first block", name);
+  }
+  const uint32_t version = ByteReader(header.subspan(kMagic.size())).U32();
+  if (version == 0 || version > kVersion) {
+    return FailWithHint(
+        ErrorCode::kCorrupt, "Read it with the pystrobe that wrote it, or a newer one.",
+        "{} is of format version {}, and this pystrobe reads up to {}", name, version, kVersion);
+  }
+  return {};
+}
+
+}  // namespace
+
+class StrobeFile::Impl {
+ public:
+  Impl(ScopedFd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {}
+
+  Result<void> Load();
+  Result<void> ForEachSample(FunctionRef<void(const Sample&)> visit) const;
+
+  const Metadata& metadata() const { return metadata_; }
+  const Tables& tables() const { return tables_; }
+  const Quality& quality() const { return quality_; }
+  const std::string& cut_off() const { return cut_off_; }
+
+ private:
+  Result<void> LoadHead(BlockScanner& scanner, BlockUnpacker& unpacker);
+  /// Takes a data or end block. Fails when it cannot be understood.
+  Result<void> LoadBlock(const Block& block, BlockUnpacker& unpacker, DefinitionDecoder& decoder);
+
+  ScopedFd fd_;
+  std::string name_;
+  Metadata metadata_;
+  Tables tables_;
+  Quality quality_;
+  std::string cut_off_;
+  uint64_t end_ = 0;  // of the blocks that were taken
+};
+
+Result<void> StrobeFile::Impl::Load() {
+  struct stat status{};
+  if (::fstat(fd_.get(), &status) != 0) {
+    return FailErrno(errno, ErrorCode::kUnreadable, "reading {}", name_);
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return FailWithHint(ErrorCode::kUnreadable, "Save it as a file first.",
+                        "{} is not a regular file", name_);
+  }
+  const uint64_t size = static_cast<uint64_t>(status.st_size);
+  Bytes header(kFileHeaderSize);
+  const auto got = ReadAt(fd_.get(), 0, header, name_);
+  if (!got) return std::unexpected(got.error());
+  header.resize(*got);
+  if (auto checked = CheckFileHeader(header, name_); !checked) return checked;
+
+  BlockScanner scanner(fd_.get(), name_, size);
+  BlockUnpacker unpacker;
+  if (auto head = LoadHead(scanner, unpacker); !head) return head;
+  DefinitionDecoder decoder({.definitions = kFreeDefinitions + size * kDefinitionsPerByte,
+                             .string_bytes = kFreeStringBytes + size * kDefinitionsPerByte});
+  end_ = scanner.offset();
+  while (!quality_.complete) {
+    const auto block = scanner.Next();
+    if (!block) return std::unexpected(block.error());
+    if (!*block) break;
+    if (auto loaded = LoadBlock(**block, unpacker, decoder); !loaded) {
+      cut_off_ = fmt::format("damaged at byte {}: {}", (*block)->begin, loaded.error().message);
+      return {};
+    }
+    if (!cut_off_.empty()) return {};
+    end_ = (*block)->end;
+  }
+  if (quality_.complete) return {};
+  cut_off_ = scanner.damage().empty()
+                 ? fmt::format("ends at byte {} without an end block", scanner.offset())
+                 : scanner.damage();
+  return {};
+}
+
+Result<void> StrobeFile::Impl::LoadHead(BlockScanner& scanner, BlockUnpacker& unpacker) {
+  const auto block = scanner.Next();
+  if (!block) return std::unexpected(block.error());
+  if (!*block) {
+    return Fail(ErrorCode::kCorrupt, "{}: no whole head ({})", name_,
+                scanner.damage().empty() ? "nothing follows the version" : scanner.damage());
+  }
+  if ((*block)->type != static_cast<uint8_t>(BlockType::kHead)) {
+    return Fail(ErrorCode::kCorrupt, "{}: the first block is not a head", name_);
+  }
+  if (auto done = unpacker.Unpack((*block)->payload); !done) {
+    return Wrap(done.error(), "{}: damaged head", name_);
+  }
+  auto metadata = ParseMetadata(unpacker.column(0));
+  if (!metadata) return Wrap(metadata.error(), "{}: damaged head", name_);
+  metadata_ = std::move(*metadata);
+  return {};
+}
+
+Result<void> StrobeFile::Impl::LoadBlock(const Block& block, BlockUnpacker& unpacker,
+                                         DefinitionDecoder& decoder) {
+  const bool end = block.type == static_cast<uint8_t>(BlockType::kEnd);
+  if (!end && block.type != static_cast<uint8_t>(BlockType::kData)) {
+    if (!MayBeSkipped(block.type)) cut_off_ = NewerBlock(block);
+    return {};
+  }
+  if (auto done = unpacker.Unpack(block.payload); !done) return done;
+  if (auto done = decoder.Decode(unpacker, tables_); !done) return done;
+  if (auto done = ParseQuality(unpacker.column(kQualityColumn), quality_); !done) return done;
+  quality_.complete = end;
+  return {};
+}
+
+Result<void> StrobeFile::Impl::ForEachSample(FunctionRef<void(const Sample&)> visit) const {
+  BlockScanner scanner(fd_.get(), name_, end_);
+  BlockUnpacker unpacker;
+  SampleDecoder decoder(tables_);
+  while (true) {
+    const auto block = scanner.Next();
+    if (!block) return std::unexpected(block.error());
+    if (!*block) break;
+    if ((*block)->type != static_cast<uint8_t>(BlockType::kData)) continue;
+    auto done = unpacker.Unpack((*block)->payload);
+    if (done) done = decoder.Decode(unpacker, visit);
+    if (!done) return Wrap(done.error(), "{} is damaged at byte {}", name_, (*block)->begin);
+  }
+  if (scanner.offset() != end_) {
+    return Fail(ErrorCode::kUnreadable, "{} changed while it was read", name_);
+  }
+  return {};
+}
+
+StrobeFile::StrobeFile(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+StrobeFile::~StrobeFile() = default;
+
+Result<std::unique_ptr<StrobeFile>> StrobeFile::Open(const std::string& path) {
+  // Not blocking, so that a FIFO is refused instead of waited for.
+  ScopedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) return FailErrno(errno, ErrorCode::kUnreadable, "opening {}", path);
+  return Open(std::move(fd), path);
+}
+
+Result<std::unique_ptr<StrobeFile>> StrobeFile::Open(ScopedFd fd, std::string name) {
+  auto impl = std::make_unique<Impl>(std::move(fd), std::move(name));
+  if (auto loaded = impl->Load(); !loaded) return std::unexpected(loaded.error());
+  return std::unique_ptr<StrobeFile>(new StrobeFile(std::move(impl)));
+}
+
+const Metadata& StrobeFile::metadata() const { return impl_->metadata(); }
+const Tables& StrobeFile::tables() const { return impl_->tables(); }
+const Quality& StrobeFile::quality() const { return impl_->quality(); }
+const std::string& StrobeFile::cut_off() const { return impl_->cut_off(); }
+Result<void> StrobeFile::ForEachSample(FunctionRef<void(const Sample&)> visit) const {
+  return impl_->ForEachSample(visit);
+}
+
+}  // namespace pystrobe::store

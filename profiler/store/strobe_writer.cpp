@@ -1,1 +1,185 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <optional>
+
+#include "profiler/store/block.h"
+#include "profiler/store/definitions.h"
+#include "profiler/store/facts.h"
+#include "profiler/store/samples.h"
+#include "profiler/store/strobe.h"
+
+namespace pystrobe::store {
+namespace {
+
+// Samples that span this much are sealed although more may be coming.
+constexpr int64_t kBlockNs = 1'000'000'000;
+// After an Append a block this old is sealed. Less than kBlockNs, so that a caller who appends
+// about once a second has each of its batches on disk when Append returns.
+constexpr int64_t kSealAfterAppendNs = 750'000'000;
+// Definitions are cut into blocks of about this size, which keeps the writer's memory small.
+constexpr size_t kDefinitionBudget = size_t{1} << 20;
+
+/// Keeps SIGPIPE from the calling thread while it lives: a closed pipe is an error like any other.
+class SigpipeShield {
+ public:
+  SigpipeShield() {
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    sigemptyset(&pipe_only_);
+    sigaddset(&pipe_only_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_only_, &before_);
+  }
+  SigpipeShield(const SigpipeShield&) = delete;
+  ~SigpipeShield() {
+    if (!was_pending_) {
+      const timespec now{};
+      while (sigtimedwait(&pipe_only_, nullptr, &now) < 0 && errno == EINTR) {
+      }
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t pipe_only_;
+  sigset_t before_;
+  bool was_pending_ = false;
+};
+
+Result<void> WriteAll(int fd, ByteSpan bytes, const std::string& name) {
+  const SigpipeShield shield;
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written > 0) {
+      bytes = bytes.subspan(static_cast<size_t>(written));
+      continue;
+    }
+    if (written == 0) return FailErrno(ENOSPC, ErrorCode::kIo, "writing {}", name);
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN) {
+      pollfd wait{fd, POLLOUT, 0};
+      ::poll(&wait, 1, -1);
+      continue;
+    }
+    return FailErrno(errno, ErrorCode::kIo, "writing {}", name);
+  }
+  return {};
+}
+
+}  // namespace
+
+class StrobeWriter::Impl {
+ public:
+  Impl(ScopedFd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {}
+
+  Result<void> Begin(const Metadata& metadata);
+  Result<void> Append(const Tables& tables, std::span<const Sample> samples, const Quality& so_far);
+  Result<void> Finish(const Tables& tables, const Quality& quality);
+  ScopedFd TakeFd() { return std::move(fd_); }
+
+ private:
+  /// Writes what is pending: definitions first where they need blocks of their own.
+  Result<void> Seal(const Tables& tables, const Quality& so_far);
+  Result<void> WriteBlock(BlockType type, const Quality& quality);
+  Result<void> Write(ByteSpan bytes);
+
+  ScopedFd fd_;
+  std::string name_;
+  std::optional<Error> failed_;
+  BlockPacker packer_;
+  DefinitionEncoder definitions_;
+  SampleEncoder samples_;
+  std::vector<Sample> pending_;
+  int64_t first_pending_ns_ = 0;
+  int64_t sealed_at_ns_ = 0;
+  Quality last_quality_;
+  Columns columns_;
+};
+
+Result<void> StrobeWriter::Impl::Begin(const Metadata& metadata) {
+  Bytes head(kMagic.begin(), kMagic.end());
+  AppendU32(head, kVersion);
+  Bytes column;
+  AppendMetadata(column, metadata);
+  const auto block = packer_.Pack(BlockType::kHead, std::span(&column, 1));
+  if (!block) return std::unexpected(block.error());
+  head.insert(head.end(), block->begin(), block->end());
+  return Write(head);
+}
+
+Result<void> StrobeWriter::Impl::Append(const Tables& tables, std::span<const Sample> samples,
+                                        const Quality& so_far) {
+  int64_t now_ns = so_far.duration_ns;
+  for (const Sample& sample : samples) {
+    const bool old = !pending_.empty() && sample.time_ns - first_pending_ns_ >= kBlockNs;
+    if (old || pending_.size() == kMaxSamplesPerBlock) {
+      if (auto done = Seal(tables, so_far); !done) return done;
+    }
+    if (pending_.empty()) first_pending_ns_ = sample.time_ns;
+    pending_.push_back(sample);
+    now_ns = std::max(now_ns, sample.time_ns);
+  }
+  if (now_ns - sealed_at_ns_ < kSealAfterAppendNs) return {};
+  sealed_at_ns_ = now_ns;
+  return Seal(tables, so_far);
+}
+
+Result<void> StrobeWriter::Impl::Finish(const Tables& tables, const Quality& quality) {
+  if (auto done = Seal(tables, quality); !done) return done;
+  return WriteBlock(BlockType::kEnd, quality);
+}
+
+Result<void> StrobeWriter::Impl::Seal(const Tables& tables, const Quality& so_far) {
+  while (!definitions_.Encode(tables, kDefinitionBudget, columns_)) {
+    if (auto done = WriteBlock(BlockType::kData, so_far); !done) return done;
+  }
+  samples_.Encode(pending_, tables, columns_);
+  pending_.clear();
+  const auto empty = [](const Bytes& column) { return column.empty(); };
+  if (std::all_of(columns_.begin(), columns_.end(), empty)) return {};
+  return WriteBlock(BlockType::kData, so_far);
+}
+
+Result<void> StrobeWriter::Impl::WriteBlock(BlockType type, const Quality& quality) {
+  AppendQuality(columns_[kQualityColumn], quality, last_quality_);
+  last_quality_ = quality;
+  const auto block = packer_.Pack(type, columns_);
+  if (!block) {
+    failed_ = block.error();
+    return std::unexpected(block.error());
+  }
+  for (Bytes& column : columns_) column.clear();
+  return Write(*block);
+}
+
+Result<void> StrobeWriter::Impl::Write(ByteSpan bytes) {
+  if (failed_) return std::unexpected(*failed_);
+  auto written = WriteAll(fd_.get(), bytes, name_);
+  if (!written) failed_ = written.error();
+  return written;
+}
+
+StrobeWriter::StrobeWriter(ScopedFd fd, std::string name)
+    : impl_(std::make_unique<Impl>(std::move(fd), std::move(name))) {}
+StrobeWriter::~StrobeWriter() = default;
+
+Result<void> StrobeWriter::Begin(const Metadata& metadata) { return impl_->Begin(metadata); }
+
+Result<void> StrobeWriter::Append(const Tables& tables, std::span<const Sample> samples,
+                                  const Quality& so_far) {
+  return impl_->Append(tables, samples, so_far);
+}
+
+Result<void> StrobeWriter::Finish(const Tables& tables, const Quality& quality) {
+  return impl_->Finish(tables, quality);
+}
+
+ScopedFd StrobeWriter::TakeFd() { return impl_->TakeFd(); }
+
+}  // namespace pystrobe::store

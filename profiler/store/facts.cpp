@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/store/facts.h"
+
+#include <tuple>
+
+namespace pystrobe::store {
+namespace {
+
+// More than Linux lets a program have by default.
+constexpr uint64_t kMaxArguments = uint64_t{1} << 20;
+
+/// Calls `visit` with references to every integer of a Quality, in stored order.
+template <typename Q, typename Visit>
+void ForEachInteger(Q& q, Visit visit) {
+  std::apply([&](auto&... field) { (visit(field), ...); },
+             std::tie(q.deadlines, q.samples, q.taken, q.proved, q.marked, q.incomplete, q.late,
+                      q.lost, q.retries, q.unresolved, q.reused_code, q.duration_ns, q.held_ns,
+                      q.run_delay_ns, q.own_cpu_ns));
+}
+
+}  // namespace
+
+void AppendMetadata(Bytes& out, const Metadata& metadata) {
+  AppendSigned(out, metadata.pid);
+  AppendVarint(out, metadata.command.size());
+  for (const std::string& argument : metadata.command) AppendText(out, argument);
+  AppendText(out, metadata.executable);
+  AppendText(out, metadata.python_version);
+  AppendText(out, metadata.host);
+  AppendText(out, metadata.pystrobe_version);
+  AppendText(out, metadata.pause_mode);
+  AppendSigned(out, metadata.start_unix_ns);
+  AppendSigned(out, metadata.start_monotonic_ns);
+  AppendDouble(out, metadata.wanted_rate_hz);
+  AppendDouble(out, metadata.max_overhead);
+  AppendVarint(out, metadata.cpu_count);
+}
+
+Result<Metadata> ParseMetadata(ByteSpan bytes) {
+  ByteReader in(bytes);
+  Metadata metadata;
+  metadata.pid = in.Signed();
+  const uint64_t arguments = in.Varint();
+  if (arguments > kMaxArguments) return Fail(ErrorCode::kCorrupt, "{} arguments", arguments);
+  for (uint64_t i = 0; i < arguments && in.ok(); ++i) metadata.command.emplace_back(in.Text());
+  metadata.executable = in.Text();
+  metadata.python_version = in.Text();
+  metadata.host = in.Text();
+  metadata.pystrobe_version = in.Text();
+  metadata.pause_mode = in.Text();
+  metadata.start_unix_ns = in.Signed();
+  metadata.start_monotonic_ns = in.Signed();
+  metadata.wanted_rate_hz = in.Double();
+  metadata.max_overhead = in.Double();
+  metadata.cpu_count = static_cast<uint32_t>(in.Varint());
+  if (!in.ok()) return Fail(ErrorCode::kCorrupt, "metadata that end too early");
+  return metadata;
+}
+
+void AppendQuality(Bytes& out, const Quality& quality, const Quality& before) {
+  std::vector<uint64_t> old;
+  ForEachInteger(before, [&](auto field) { old.push_back(static_cast<uint64_t>(field)); });
+  size_t next = 0;
+  ForEachInteger(quality, [&](auto field) {
+    AppendVarint(out, Difference(static_cast<uint64_t>(field), old[next++]));
+  });
+  AppendDouble(out, quality.achieved_rate_hz);
+  AppendDouble(out, quality.final_rate_hz);
+  AppendText(out, quality.cpu_source == before.cpu_source ? "" : quality.cpu_source);
+}
+
+Result<void> ParseQuality(ByteSpan bytes, Quality& quality) {
+  ByteReader in(bytes);
+  ForEachInteger(quality, [&](auto& field) {
+    using Field = std::remove_reference_t<decltype(field)>;
+    field = static_cast<Field>(Add(static_cast<uint64_t>(field), in.Varint()));
+  });
+  quality.achieved_rate_hz = in.Double();
+  quality.final_rate_hz = in.Double();
+  const std::string_view cpu_source = in.Text();
+  if (!cpu_source.empty()) quality.cpu_source = cpu_source;
+  if (!in.ok()) return Fail(ErrorCode::kCorrupt, "quality figures that end too early");
+  return {};
+}
+
+}  // namespace pystrobe::store

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Metadata and Quality as bytes. Both are lists of fields in the order of their declaration; a
+// later version may append fields, which this one ignores. [any thread]
+#pragma once
+
+#include "profiler/base/error.h"
+#include "profiler/model/recording.h"
+#include "profiler/store/bytes.h"
+
+namespace pystrobe::store {
+
+void AppendMetadata(Bytes& out, const Metadata& metadata);
+/// Fails with kCorrupt.
+Result<Metadata> ParseMetadata(ByteSpan bytes);
+
+/// Integers as zigzag differences from `before`, rates as byte-swapped varints of their bits, then
+/// the source's name, empty where it is that of `before`. Quality::complete is not stored: it is
+/// having an end block.
+void AppendQuality(Bytes& out, const Quality& quality, const Quality& before);
+/// Turns the quality of the block before into that of this one. Fails with kCorrupt.
+Result<void> ParseQuality(ByteSpan bytes, Quality& quality);
+
+}  // namespace pystrobe::store

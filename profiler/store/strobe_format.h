@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The layout of a .strobe file, version 1; docs/format.md tells it at more length. Integers are
+// little-endian. A varint is LEB128 of at most 64 bits; a zigzag is a varint that counts 0, -1, 1,
+// -2 ... as 0, 1, 2, 3 ...
+//
+//   file    := magic[8] version:u32 block*
+//   block   := crc:u32 length:u32 type:u8 payload[length]    crc: crc32 (zlib's) of what follows it
+//   payload := one zstd frame that tells its content size, of
+//              columns:varint, size:varint for each column, then the columns one after another
+//
+//   type 'H'  head: the first block, once; the Metadata in one column
+//   type 'D'  data: about a second of definitions, samples and quality, in the columns below
+//   type 'E'  end: the last block; the final Quality, in its column
+//   others    lower case: skipped; upper case: the reader stops, the file is newer than it
+//
+// A file is read from its beginning to its first damaged or missing block, and a block builds on
+// those before it: "the last" in this text is the last of the file, not of the block.
+// Ids count up in order of definition; string 0 is "" and stack 0 the empty stack.
+//
+// Definitions
+//   kStringLengths   for each new string: varint
+//   kStringBytes     UTF-8, one after another
+//   kFunctions       for each new function: zigzag name, file and first_line, each minus the last
+//                    function's
+//   kFrames          for each new frame: zigzag function minus the last frame's; zigzag line minus
+//                    the function's first_line
+//   kParentLevels    for each new stack s: u8, its parent is so many levels above s-1, 0 being s-1
+//                    itself; 255: the distance is in kParentFar
+//   kParentFar       varint s minus parent
+//   kCalleeRanks     for each new stack: u8, the place of its frame in the recency list that
+//   belongs
+//                    to the frame of its parent; 255: not there, the frame is in kCalleeNew
+//   kCalleeNew       zigzag frame minus the last one in this column
+//   kThreads         for each new or renamed thread: varint index, tid, interpreter, name
+//
+// Samples, grouped by thread, ordered by time within a group
+//   kGroups          for each thread seen: varint index minus the last of this block, or the index
+//                    itself; varint number of samples
+//   kTimeLow         u8 and
+//   kTimeHigh        varint: low byte and rest of the us since the thread's last sample
+//   kWallExceptions  where wall_us is not that: varint samples skipped, zigzag difference
+//   kCpuLow          u8 and
+//   kCpuHigh         varint: low byte and rest of the zigzag number for
+//                    cpu_us - (flags & kSampleOnCpu ? wall_us : 0)
+//   kFlagRuns        u8 flags, varint length of the run
+//   kCountExceptions where count is not 1: varint samples skipped, zigzag count - 1
+//   kStackRanks      u8: the place of the stack in the recency list of the file; or
+//                    253: the end of the chain after the highest stack used so far;
+//                    254: above that stack; 255: that stack or below it. See kStackIds
+//   kStackIds        for each 254: varint stack minus highest, less one;
+//                    for each 255: varint highest minus stack
+//
+// A recency list has the last distinct values used, most recent first, at most kCalleeListSize or
+// kStackListSize of them. Using a value, in the list or not, moves it to the front.
+//
+// The chain after stack h is h+1, h+2 ... as long as each is the parent of the next, as far as
+// stacks are defined by the end of this block. It is what one new stack brings, so its end is the
+// stack most likely to be used next. Chains of more than kMaxChain are not referred to.
+//
+// Times are rounded so that sums are exact: see SampleEncoder.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace pystrobe::store {
+
+/// First byte not ASCII, last a newline: a file mangled by a text-mode copy does not match.
+inline constexpr std::array<uint8_t, 8> kMagic = {0x89, 'S', 'T', 'R', 'O', 'B', 'E', '\n'};
+inline constexpr uint32_t kVersion = 1;
+inline constexpr size_t kFileHeaderSize = kMagic.size() + 4;
+inline constexpr size_t kBlockHeaderSize = 9;
+
+enum class BlockType : uint8_t { kHead = 'H', kData = 'D', kEnd = 'E' };
+
+enum Column : uint8_t {
+  kQualityColumn,  ///< of data and end blocks: see AppendQuality()
+  kStringLengths,
+  kStringBytes,
+  kFunctions,
+  kFrames,
+  kParentLevels,
+  kParentFar,
+  kCalleeRanks,
+  kCalleeNew,
+  kThreads,
+  kGroups,
+  kTimeLow,
+  kTimeHigh,
+  kWallExceptions,
+  kCpuLow,
+  kCpuHigh,
+  kFlagRuns,
+  kCountExceptions,
+  kStackRanks,
+  kStackIds,
+  kColumnCount,
+};
+
+/// Value of kParentLevels and kCalleeRanks that is no level or rank.
+inline constexpr uint8_t kFar = 255;
+/// Values of kStackRanks that are no ranks.
+inline constexpr uint8_t kChainEnd = 253;
+inline constexpr uint8_t kAboveHighest = 254;
+inline constexpr uint8_t kBelowHighest = 255;
+/// Capacity of the recency lists: of callees of one frame, and of stacks.
+inline constexpr size_t kCalleeListSize = 64;
+inline constexpr size_t kStackListSize = 253;
+inline constexpr uint32_t kMaxChain = 256;
+
+/// Limits that a writer keeps and a reader checks before it allocates.
+inline constexpr size_t kMaxPayload = size_t{16} << 20;  ///< of a block, packed or unpacked
+inline constexpr size_t kMaxSamplesPerBlock = 1 << 14;
+/// Definitions a reader takes: this many of each kind (bytes, for strings), and so many more for
+/// each byte of the file.
+inline constexpr uint64_t kFreeDefinitions = uint64_t{1} << 20;
+inline constexpr uint64_t kDefinitionsPerByte = 1024;
+
+}  // namespace pystrobe::store
