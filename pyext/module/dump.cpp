@@ -47,8 +47,7 @@ py::dict TakeDump(pid_t pid, bool locals, const std::string& pause) {
   py::list threads;
   for (const remote::DumpThread& thread : dump.threads) {
     threads.append(py::dict("tid"_a = thread.tid, "name"_a = thread.name,
-                            "interpreter"_a = thread.interpreter,
-                            "holds_gil"_a = thread.holds_gil,
+                            "interpreter"_a = thread.interpreter, "holds_gil"_a = thread.holds_gil,
                             "state"_a = std::string(1, thread.state), "proved"_a = thread.proved,
                             "complete"_a = thread.complete, "frames"_a = ToList(thread.frames)));
   }

@@ -58,27 +58,24 @@ py::dict ToDict(const Weights& weights) {
 }
 
 py::dict ToDict(const Metadata& metadata) {
-  return py::dict("pid"_a = metadata.pid, "command"_a = metadata.command,
-                  "executable"_a = metadata.executable,
-                  "python_version"_a = metadata.python_version, "host"_a = metadata.host,
-                  "pystrobe_version"_a = metadata.pystrobe_version,
-                  "pause_mode"_a = metadata.pause_mode,
-                  "start_unix_ns"_a = metadata.start_unix_ns,
-                  "wanted_rate_hz"_a = metadata.wanted_rate_hz,
-                  "max_overhead"_a = metadata.max_overhead, "cpu_count"_a = metadata.cpu_count);
+  return py::dict(
+      "pid"_a = metadata.pid, "command"_a = metadata.command, "executable"_a = metadata.executable,
+      "python_version"_a = metadata.python_version, "host"_a = metadata.host,
+      "pystrobe_version"_a = metadata.pystrobe_version, "pause_mode"_a = metadata.pause_mode,
+      "start_unix_ns"_a = metadata.start_unix_ns, "wanted_rate_hz"_a = metadata.wanted_rate_hz,
+      "max_overhead"_a = metadata.max_overhead, "cpu_count"_a = metadata.cpu_count);
 }
 
 py::dict ToDict(const Quality& quality) {
   return py::dict(
       "deadlines"_a = quality.deadlines, "samples"_a = quality.samples, "taken"_a = quality.taken,
-      "proved"_a = quality.proved, "marked"_a = quality.marked,
-      "incomplete"_a = quality.incomplete, "late"_a = quality.late, "lost"_a = quality.lost,
-      "retries"_a = quality.retries, "unresolved"_a = quality.unresolved,
-      "reused_code"_a = quality.reused_code, "duration_ns"_a = quality.duration_ns,
-      "held_ns"_a = quality.held_ns, "run_delay_ns"_a = quality.run_delay_ns,
-      "own_cpu_ns"_a = quality.own_cpu_ns, "achieved_rate_hz"_a = quality.achieved_rate_hz,
-      "final_rate_hz"_a = quality.final_rate_hz, "complete"_a = quality.complete,
-      "cpu_source"_a = quality.cpu_source);
+      "proved"_a = quality.proved, "marked"_a = quality.marked, "incomplete"_a = quality.incomplete,
+      "late"_a = quality.late, "lost"_a = quality.lost, "retries"_a = quality.retries,
+      "unresolved"_a = quality.unresolved, "reused_code"_a = quality.reused_code,
+      "duration_ns"_a = quality.duration_ns, "held_ns"_a = quality.held_ns,
+      "run_delay_ns"_a = quality.run_delay_ns, "own_cpu_ns"_a = quality.own_cpu_ns,
+      "achieved_rate_hz"_a = quality.achieved_rate_hz, "final_rate_hz"_a = quality.final_rate_hz,
+      "complete"_a = quality.complete, "cpu_source"_a = quality.cpu_source);
 }
 
 py::list ThreadList(const Profile& profile) {
@@ -99,9 +96,8 @@ py::list FunctionList(const Report& report) {
     const Function& function = tables.function(row.function);
     list.append(py::dict("name"_a = tables.text(function.name),
                          "file"_a = tables.text(function.file),
-                         "first_line"_a = function.first_line,
-                         "hottest_line"_a = row.hottest_line, "self"_a = ToDict(row.self),
-                         "total"_a = ToDict(row.total)));
+                         "first_line"_a = function.first_line, "hottest_line"_a = row.hottest_line,
+                         "self"_a = ToDict(row.self), "total"_a = ToDict(row.total)));
   }
   return list;
 }
