@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import importlib.util
 import os
 import subprocess
 from collections.abc import Iterator
@@ -46,6 +47,7 @@ class Target:
             stdout=subprocess.PIPE,
             text=True,
         )
+        self.interpreter = interpreter
         self.about = json.loads(self.process.stdout.readline())
         about = (self.about[key] for key in ("runtime", "hexversion", "code_type"))
         self.probe = subprocess.Popen(
@@ -76,8 +78,7 @@ class Target:
 
     def close(self) -> None:
         for process in (self.probe, self.process):
-            process.stdin.close()
-            process.wait(timeout=30)
+            process.communicate(timeout=30)
 
 
 @pytest.fixture
@@ -92,6 +93,38 @@ def target(python: Interpreter) -> Iterator[object]:
     yield start
     for one in started:
         one.close()
+
+
+def headers(interpreter: Interpreter) -> Path:
+    """The folder of its Python.h."""
+    code = "import sysconfig; print(sysconfig.get_paths()['include'])"
+    shown = subprocess.run(interpreter.command("-c", code), capture_output=True, text=True)
+    return Path((interpreter.root or "") + shown.stdout.strip())
+
+
+def measured_offsets(include: Path) -> dict[str, int]:
+    """What a C compiler says of these headers."""
+    path = ROOT / "sampler/pyabi/generate/generate.py"
+    spec = importlib.util.spec_from_file_location("generate", path)
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    return generate.measure(str(include))[1]
+
+
+def test_offsets_are_those_of_the_headers(target, python: Interpreter) -> None:
+    include = headers(python)
+    if not (include / "internal").exists():
+        pytest.skip(f"no headers in {include}")
+    expected = measured_offsets(include)
+    answer = dict(line.split() for line in target("code_objects.py", "").ask("layout"))
+    seen = {name: int(value) for name, value in answer.items()}
+    # Enough of a structure is read, whatever the order of its fields.
+    sizes = {"thread.size", "frame.size", "code.size"}
+    for name in expected.keys() | seen.keys():
+        if name in sizes or name.startswith("chunk."):
+            continue
+        assert seen.get(name) == expected.get(name), name
+    assert all(seen[name] >= expected[name] for name in sizes)
 
 
 def test_names_files_and_lines_are_those_python_says(target) -> None:

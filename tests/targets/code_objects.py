@@ -74,7 +74,9 @@ def sources(paths):
 
 def main():
     folder = os.path.dirname(os.__file__)
-    paths = sys.argv[1:] or sorted(glob.glob(folder + "/*.py") + glob.glob(folder + "/[aejlu]*/*.py"))
+    paths = sys.argv[1:] or sorted(
+        glob.glob(folder + "/*.py") + glob.glob(folder + "/[aejlu]*/*.py")
+    )
     kept = []
     for source, path in sources(paths):
         try:

@@ -8,6 +8,7 @@
 //
 //   code ADDRESS     name, file and lines (LINExCOUNT for COUNT code units) of a code object
 //   string ADDRESS   a str
+//   layout           every offset known: NAME VALUE
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -17,6 +18,7 @@
 
 #include "sampler/pyabi/code.h"
 #include "sampler/pyabi/layout.h"
+#include "sampler/pyabi/layout_tables.h"
 #include "sampler/remote/process_memory.h"
 
 namespace pystrobe::pyabi {
@@ -70,6 +72,26 @@ void PrintCode(const Target& target, Address address) {
   std::cout << '\n';
 }
 
+void PrintOffset(const char* name, uint32_t value) {
+  if (value != kAbsent) std::cout << name << ' ' << value << '\n';
+}
+
+void PrintLayout(const Target& target) {
+  Layout layout = target.layout;
+  for (const LayoutRow& row : LayoutRows()) PrintOffset(row.name, row.field(layout));
+  // Those that no release of the table has.
+  PrintOffset("interpreter.code_object_generation", layout.interpreter.code_object_generation);
+  PrintOffset("interpreter.tlbc_generation", layout.interpreter.tlbc_generation);
+  PrintOffset("gil.enabled", layout.gil.enabled);
+  PrintOffset("thread.status", layout.thread.status);
+  PrintOffset("thread.state", layout.thread.state);
+  PrintOffset("thread.base_frame", layout.thread.base_frame);
+  PrintOffset("thread.holds_gil", layout.thread.holds_gil);
+  PrintOffset("frame.stackpointer", layout.frame.stackpointer);
+  PrintOffset("frame.tlbc_index", layout.frame.tlbc_index);
+  PrintOffset("code.tlbc", layout.code.tlbc);
+}
+
 void Answer(const Target& target, const std::string& question) {
   std::istringstream words(question);
   std::string verb;
@@ -79,6 +101,7 @@ void Answer(const Target& target, const std::string& question) {
   if (verb == "string") {
     std::cout << ReadString(target.memory, target.layout, address).value_or("unreadable") << '\n';
   }
+  if (verb == "layout") PrintLayout(target);
   std::cout << ".\n" << std::flush;
 }
 
