@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The profile embedded in the page (written by html.cpp) and the call trees made from it.
+//
+// The file carries stacks by line, each thread's weights on them, and nothing derived: every view
+// (mode, threads, merged or side by side) is folded here when it is asked for.
+
+/** @typedef {'wall' | 'cpu' | 'gil'} Mode */
+
+/**
+ * @typedef {object} Thread
+ * @property {number} tid
+ * @property {number} interpreter
+ * @property {string} name
+ * @property {boolean} idle
+ * @property {Int32Array} stacks       stack of each entry
+ * @property {Record<Mode, Float64Array>} weight   microseconds of each entry
+ * @property {Record<Mode, Float64Array>} samples  samples of each entry
+ * @property {Record<Mode, number>} total          microseconds
+ */
+
+/**
+ * @typedef {object} Profile
+ * @property {any} meta
+ * @property {any} quality
+ * @property {any} range
+ * @property {Mode} mode               the view to open with
+ * @property {string} title
+ * @property {Thread[]} threads        by descending CPU time
+ * @property {{name: string, file: string, line: number}[]} functions
+ * @property {Int32Array} frameFunction
+ * @property {Int32Array} frameLine
+ * @property {Int32Array} stackParent  less than the stack's own index; stack 0 is the empty one
+ * @property {Int32Array} stackFrame   -1 for the empty stack
+ * @property {Skeleton} skeleton
+ */
+
+/**
+ * The tree of functions under the tree of lines: stacks that differ only in lines share a node.
+ * Node 0 is the root, of the empty stack.
+ * @typedef {object} Skeleton
+ * @property {number} count
+ * @property {Int32Array} nodeOfStack
+ * @property {Int32Array} func         ROOT for node 0
+ * @property {Int32Array} parent       less than the node's own index; -1 for node 0
+ * @property {Int32Array} childStart   children of n: children[childStart[n] .. childStart[n + 1]]
+ * @property {Int32Array} children
+ * @property {Int32Array} memberStart  likewise: the stacks of each node
+ * @property {Int32Array} members
+ */
+
+/**
+ * A folded view, in preorder: the subtree of i is i .. end[i]. Node 0 is the root.
+ * @typedef {object} Tree
+ * @property {number} count
+ * @property {Int32Array} func         function, or ROOT, or threadNode(index)
+ * @property {Int32Array} parent
+ * @property {Int32Array} depth
+ * @property {Int32Array} end
+ * @property {Float64Array} self       microseconds
+ * @property {Float64Array} total
+ * @property {Float64Array} samples    samples in the subtree
+ * @property {Float64Array} x          where the node starts on the axis 0 .. total[0]
+ * @property {Int32Array} skeletonNode -1 for the root of several groups
+ * @property {Int32Array} group        index into groups; -1 for the root of several groups
+ * @property {Group[]} groups
+ * @property {number} maxDepth
+ */
+
+/**
+ * Threads folded together, with their weights by line.
+ * @typedef {object} Group
+ * @property {number[]} threads
+ * @property {Float64Array} stackSelf
+ * @property {Float64Array} stackTotal
+ * @property {Float64Array} nodeSelf
+ * @property {Float64Array} nodeTotal
+ * @property {Float64Array} nodeSamples
+ */
+
+export const ROOT = -1;
+
+/** The `func` of a node that stands for a thread. @param {number} index */
+export function threadNode(index) {
+  return -2 - index;
+}
+
+/** @type {Mode[]} */
+export const MODES = ['wall', 'cpu', 'gil'];
+
+/**
+ * @param {any} raw  what html.cpp wrote
+ * @returns {Profile}
+ */
+export function decodeProfile(raw) {
+  /** @type {{name: string, file: string, line: number}[]} */
+  const functions = raw.functions.name.map((/** @type {number} */ name, /** @type {number} */ i) => ({
+    name: raw.strings[name],
+    file: raw.strings[raw.functions.file[i]],
+    line: raw.functions.line[i],
+  }));
+  const stackParent = Int32Array.from([1, ...raw.stacks.up], (up, i) => i - up);
+  const profile = {
+    meta: raw.meta,
+    quality: raw.quality,
+    range: raw.range,
+    mode: raw.mode,
+    title: raw.title,
+    threads: raw.threads.map(decodeThread),
+    functions,
+    frameFunction: Int32Array.from(raw.frames.function),
+    frameLine: Int32Array.from(raw.frames.line),
+    stackParent,
+    stackFrame: Int32Array.from([-1, ...raw.stacks.frame]),
+  };
+  return {...profile, skeleton: buildSkeleton(profile)};
+}
+
+/** @param {any} raw @returns {Thread} */
+function decodeThread(raw) {
+  const stacks = Int32Array.from(raw.stack);
+  for (let i = 1; i < stacks.length; i++) stacks[i] += stacks[i - 1];
+  const column = (/** @type {number[] | undefined} */ values) =>
+    values ? Float64Array.from(values) : new Float64Array(stacks.length);
+  const weight = {wall: column(raw.wall), cpu: column(raw.cpu), gil: column(raw.gil)};
+  const sum = (/** @type {Float64Array} */ values) => values.reduce((a, b) => a + b, 0);
+  return {
+    tid: raw.tid,
+    interpreter: raw.interpreter,
+    name: raw.name,
+    idle: raw.idle,
+    stacks,
+    weight,
+    samples: {
+      wall: column(raw.samples), cpu: column(raw.cpuSamples), gil: column(raw.gilSamples),
+    },
+    total: {wall: sum(weight.wall), cpu: sum(weight.cpu), gil: sum(weight.gil)},
+  };
+}
+
+/**
+ * Index lists by key: of(k) is items[start[k] .. start[k + 1]], each in ascending order.
+ * @param {Int32Array} keys  key of each item, 0 .. keyCount - 1
+ * @param {number} keyCount
+ */
+function groupByKey(keys, keyCount) {
+  const start = new Int32Array(keyCount + 1);
+  for (const key of keys) start[key + 1]++;
+  for (let k = 0; k < keyCount; k++) start[k + 1] += start[k];
+  const next = start.slice();
+  const items = new Int32Array(keys.length);
+  keys.forEach((key, i) => { items[next[key]++] = i; });
+  return {start, items};
+}
+
+/**
+ * @param {Omit<Profile, 'skeleton'>} profile
+ * @returns {Skeleton}
+ */
+function buildSkeleton(profile) {
+  const {stackParent, stackFrame, frameFunction} = profile;
+  const functionCount = profile.functions.length;
+  const nodeOfStack = new Int32Array(stackParent.length);
+  const func = [ROOT];
+  const parent = [-1];
+  /** @type {Map<number, number>} */ const seen = new Map();
+  for (let s = 1; s < stackParent.length; s++) {
+    const above = nodeOfStack[stackParent[s]];
+    const f = frameFunction[stackFrame[s]];
+    const key = above * functionCount + f;
+    let node = seen.get(key);
+    if (node === undefined) {
+      node = func.length;
+      func.push(f);
+      parent.push(above);
+      seen.set(key, node);
+    }
+    nodeOfStack[s] = node;
+  }
+  const count = func.length;
+  // Without the root, which is nobody's child: hence the + 1 below.
+  const byParent = groupByKey(Int32Array.from(parent.slice(1)), count);
+  const byNode = groupByKey(nodeOfStack, count);
+  return {
+    count,
+    nodeOfStack,
+    func: Int32Array.from(func),
+    parent: Int32Array.from(parent),
+    childStart: byParent.start,
+    children: byParent.items.map((i) => i + 1),
+    memberStart: byNode.start,
+    members: byNode.items,
+  };
+}
+
+/**
+ * @param {Profile} profile
+ * @param {number[]} threads
+ * @param {Mode} mode
+ * @returns {Group}
+ */
+function foldThreads(profile, threads, mode) {
+  const {skeleton, stackParent} = profile;
+  const stackSelf = new Float64Array(stackParent.length);
+  const nodeSamples = new Float64Array(skeleton.count);
+  for (const t of threads) {
+    const thread = profile.threads[t];
+    thread.stacks.forEach((s, i) => {
+      stackSelf[s] += thread.weight[mode][i];
+      nodeSamples[skeleton.nodeOfStack[s]] += thread.samples[mode][i];
+    });
+  }
+  const nodeSelf = new Float64Array(skeleton.count);
+  stackSelf.forEach((weight, s) => { nodeSelf[skeleton.nodeOfStack[s]] += weight; });
+  const addUp = (/** @type {Float64Array} */ totals, /** @type {Int32Array} */ parents) => {
+    for (let i = totals.length - 1; i > 0; i--) totals[parents[i]] += totals[i];
+    return totals;
+  };
+  return {
+    threads,
+    stackSelf,
+    stackTotal: addUp(stackSelf.slice(), stackParent),
+    nodeSelf,
+    nodeTotal: addUp(nodeSelf.slice(), skeleton.parent),
+    nodeSamples: addUp(nodeSamples, skeleton.parent),
+  };
+}
+
+/**
+ * @param {Profile} profile
+ * @param {number[]} threads  indices of those to show
+ * @param {Mode} mode
+ * @param {boolean} split     one subtree for each thread instead of all merged
+ * @returns {Tree}
+ */
+export function buildTree(profile, threads, mode, split) {
+  const groups = split ? threads.map((t) => foldThreads(profile, [t], mode))
+                       : [foldThreads(profile, threads, mode)];
+  const builder = new TreeBuilder(profile.skeleton, groups);
+  if (split) builder.addRoot();
+  let x = 0;
+  groups.forEach((group, g) => {
+    builder.addGroup(g, split ? threadNode(group.threads[0]) : ROOT, split ? 0 : -1, x);
+    x += group.nodeTotal[0];
+  });
+  return builder.tree();
+}
+
+class TreeBuilder {
+  /** @param {Skeleton} skeleton @param {Group[]} groups */
+  constructor(skeleton, groups) {
+    this.skeleton = skeleton;
+    this.groups = groups;
+    /** @type {number[]} */ this.func = [];
+    /** @type {number[]} */ this.parent = [];
+    /** @type {number[]} */ this.depth = [];
+    /** @type {number[]} */ this.self = [];
+    /** @type {number[]} */ this.total = [];
+    /** @type {number[]} */ this.samples = [];
+    /** @type {number[]} */ this.x = [];
+    /** @type {number[]} */ this.skeletonNode = [];
+    /** @type {number[]} */ this.group = [];
+  }
+
+  /** A node above several groups. */
+  addRoot() {
+    const sum = (/** @type {(g: Group) => Float64Array} */ column) =>
+      this.groups.reduce((a, g) => a + column(g)[0], 0);
+    this.push(ROOT, -1, -1, -1, 0, [0, sum((g) => g.nodeTotal), sum((g) => g.nodeSamples)]);
+  }
+
+  /**
+   * A group's tree, heaviest children first. Without recursion: stacks may be thousands deep.
+   * @param {number} g @param {number} func  of the group's root
+   * @param {number} parent @param {number} x
+   */
+  addGroup(g, func, parent, x) {
+    const {nodeSelf, nodeTotal, nodeSamples} = this.groups[g];
+    const todo = [{node: 0, parent, x}];
+    for (let next = todo.pop(); next; next = todo.pop()) {
+      const n = next.node;
+      const i = this.push(n === 0 ? func : this.skeleton.func[n], next.parent, n, g, next.x,
+                          [nodeSelf[n], nodeTotal[n], nodeSamples[n]]);
+      const children = this.sortedChildren(n, g);
+      let at = next.x;
+      for (const child of children) at += nodeTotal[child];
+      for (let c = children.length - 1; c >= 0; c--) {
+        at -= nodeTotal[children[c]];
+        todo.push({node: children[c], parent: i, x: at});
+      }
+    }
+  }
+
+  /**
+   * @param {number} func @param {number} parent @param {number} node @param {number} g
+   * @param {number} x @param {number[]} weights  self, total, samples
+   */
+  push(func, parent, node, g, x, weights) {
+    const i = this.func.push(func) - 1;
+    this.parent.push(parent);
+    this.depth.push(parent < 0 ? 0 : this.depth[parent] + 1);
+    this.skeletonNode.push(node);
+    this.group.push(g);
+    this.x.push(x);
+    this.self.push(weights[0]);
+    this.total.push(weights[1]);
+    this.samples.push(weights[2]);
+    return i;
+  }
+
+  /** @param {number} node @param {number} g */
+  sortedChildren(node, g) {
+    const {nodeTotal} = this.groups[g];
+    const {children, childStart} = this.skeleton;
+    const list = children.subarray(childStart[node], childStart[node + 1]);
+    return list.filter((c) => nodeTotal[c] > 0).sort((a, b) => nodeTotal[b] - nodeTotal[a] || a - b);
+  }
+
+  /** @returns {Tree} */
+  tree() {
+    const depth = Int32Array.from(this.depth);
+    const end = Int32Array.from(this.func, (_, i) => i + 1);
+    for (let i = end.length - 1; i > 0; i--) {
+      end[this.parent[i]] = Math.max(end[this.parent[i]], end[i]);
+    }
+    return {
+      count: this.func.length,
+      func: Int32Array.from(this.func),
+      parent: Int32Array.from(this.parent),
+      depth,
+      end,
+      self: Float64Array.from(this.self),
+      total: Float64Array.from(this.total),
+      samples: Float64Array.from(this.samples),
+      x: Float64Array.from(this.x),
+      skeletonNode: Int32Array.from(this.skeletonNode),
+      group: Int32Array.from(this.group),
+      groups: this.groups,
+      maxDepth: depth.reduce((a, b) => Math.max(a, b), 0),
+    };
+  }
+}
+
+/**
+ * The node of `tree` that stands for the same calls as node `i` of `other`, or the nearest one above.
+ * @param {Tree} tree @param {Tree} other @param {number} i
+ */
+export function sameNode(tree, other, i) {
+  const keyOf = (/** @type {Tree} */ t, /** @type {number} */ n) =>
+    t.func[n] < 0 ? t.func[n] : t.skeletonNode[n];
+  /** @type {Set<number>} */ const path = new Set();
+  for (let n = i; n >= 0; n = other.parent[n]) path.add(keyOf(other, n));
+  let found = 0;
+  for (let c = 1; c < tree.end[found];) {
+    if (path.has(keyOf(tree, c))) {
+      found = c;
+      c++;
+    } else {
+      c = tree.end[c];
+    }
+  }
+  return found;
+}

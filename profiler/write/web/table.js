@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table beside the graph: functions or modules of what the graph is zoomed to.
+import {formatPercent, formatTime, plural} from './text.js';
+
+/**
+ * @typedef {object} Row
+ * @property {string} key      stays the same when the view changes
+ * @property {string} name
+ * @property {string} place
+ * @property {string} hint     for people who rest the mouse on it
+ * @property {string} color
+ * @property {number} self
+ * @property {number} total
+ */
+
+const FIRST_ROWS = 200;
+
+/** @type {{id: 'self' | 'total' | 'name' | 'place', label: string, className: string, hint: string}[]} */
+const COLUMNS = [
+  {id: 'self', label: 'Self', className: 'number', hint: 'Time in the function itself'},
+  {id: 'total', label: 'Total', className: 'number', hint: 'Time in it and in all it called; recursion counted once'},
+  {id: 'name', label: 'Function', className: 'name', hint: ''},
+  {id: 'place', label: 'Hottest line', className: 'place', hint: 'File, and the line with the most time'},
+];
+
+export class Table {
+  /**
+   * @param {HTMLElement} section
+   * @param {(key: string | null) => void} select  a row was chosen, or let go
+   */
+  constructor(section, select) {
+    this.select = select;
+    this.head = /** @type {HTMLElement} */ (section.querySelector('thead tr'));
+    this.body = /** @type {HTMLElement} */ (section.querySelector('tbody'));
+    this.more = /** @type {HTMLButtonElement} */ (section.querySelector('#more'));
+    /** @type {Row[]} */ this.rows = [];
+    this.whole = 0;
+    this.limit = FIRST_ROWS;
+    /** @type {string | null} */ this.selected = null;
+    /** @type {'self' | 'total' | 'name' | 'place'} */ this.sortedBy = 'self';
+    this.descending = true;
+    this.body.addEventListener('click', (e) => {
+      const row = /** @type {HTMLElement} */ (e.target).closest('tr');
+      if (row?.dataset.key === undefined) return;
+      this.select(row.dataset.key === this.selected ? null : row.dataset.key);
+    });
+    this.more.addEventListener('click', () => {
+      this.limit = Infinity;
+      this.render();
+    });
+    this.renderHead({name: 'Function', place: 'Hottest line'});
+  }
+
+  /**
+   * @param {Row[]} rows
+   * @param {number} whole   what the percentages are of
+   * @param {{name: string, place: string}} labels
+   */
+  show(rows, whole, labels) {
+    this.rows = rows;
+    this.whole = whole;
+    this.limit = FIRST_ROWS;
+    this.renderHead(labels);
+    this.render();
+  }
+
+  /** @param {string | null} key */
+  setSelected(key) {
+    this.selected = key;
+    for (const row of this.body.children) {
+      row.setAttribute('aria-selected', String(/** @type {HTMLElement} */ (row).dataset.key === key));
+    }
+  }
+
+  /** @param {'self' | 'total' | 'name' | 'place'} column */
+  sortBy(column) {
+    const numeric = column === 'self' || column === 'total';
+    this.descending = column === this.sortedBy ? !this.descending : numeric;
+    this.sortedBy = column;
+    this.renderHead(this.labels);
+    this.render();
+    /** @type {HTMLElement | null} */ (this.head.querySelector(`[data-column=${column}]`))?.focus();
+  }
+
+  /** @param {{name: string, place: string}} labels */
+  renderHead(labels) {
+    this.labels = labels;
+    this.head.replaceChildren(...COLUMNS.map((column) => {
+      const cell = document.createElement('th');
+      cell.scope = 'col';
+      cell.className = column.className;
+      if (column.id === this.sortedBy) {
+        cell.setAttribute('aria-sort', this.descending ? 'descending' : 'ascending');
+      }
+      const button = document.createElement('button');
+      button.type = 'button';
+      button.dataset.column = column.id;
+      button.title = column.hint;
+      button.textContent = column.id === 'name' || column.id === 'place' ? labels[column.id] : column.label;
+      button.addEventListener('click', () => this.sortBy(column.id));
+      cell.append(button);
+      return cell;
+    }));
+  }
+
+  render() {
+    const {sortedBy} = this;
+    const sign = this.descending ? -1 : 1;
+    const rows = this.rows.toSorted((a, b) => {
+      const first = sortedBy === 'self' || sortedBy === 'total' ? a[sortedBy] - b[sortedBy]
+                                                                : a[sortedBy].localeCompare(b[sortedBy]);
+      return sign * first || b.total - a.total || a.name.localeCompare(b.name);
+    });
+    this.body.replaceChildren(...rows.slice(0, this.limit).map((row) => this.renderRow(row)));
+    this.more.hidden = rows.length <= this.limit;
+    this.more.textContent = `Show all ${plural(rows.length, 'row')}`;
+  }
+
+  /** @param {Row} row */
+  renderRow(row) {
+    const line = document.createElement('tr');
+    line.dataset.key = row.key;
+    line.setAttribute('aria-selected', String(row.key === this.selected));
+    for (const column of /** @type {const} */ (['self', 'total'])) {
+      const cell = line.insertCell();
+      cell.className = 'number';
+      cell.style.setProperty('--share', String(100 * row[column] / (this.whole || 1)));
+      cell.textContent = formatPercent(row[column], this.whole);
+      cell.title = `${formatTime(row[column])} ${column}`;
+    }
+    const name = line.insertCell();
+    name.title = row.hint;
+    const chip = document.createElement('span');
+    chip.className = 'chip';
+    chip.style.background = row.color;
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.textContent = row.name;
+    const label = document.createElement('div');
+    label.className = 'label';
+    label.append(chip, button);
+    name.append(label);
+    const place = line.insertCell();
+    place.className = 'place';
+    place.title = row.hint;
+    // Cut at the front: the file's name and the line matter most.
+    const text = document.createElement('bdi');
+    text.textContent = row.place;
+    place.append(text);
+    return line;
+  }
+}

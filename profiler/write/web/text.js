@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How numbers, names and files read.
+
+/** @param {number} us  microseconds */
+export function formatTime(us) {
+  if (us === 0) return '0 s';
+  if (us < 999.5) return `${Math.round(us)} µs`;
+  if (us < 999_500) return `${significant(us / 1e3)} ms`;
+  if (us < 120_000_000) return `${significant(us / 1e6)} s`;
+  if (us < 7_200_000_000) return `${significant(us / 60e6)} min`;
+  return `${significant(us / 3600e6)} h`;
+}
+
+/** Three significant digits, never an exponent. @param {number} value */
+function significant(value) {
+  return value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
+}
+
+/** @param {number} part @param {number} whole */
+export function formatPercent(part, whole) {
+  if (!(whole > 0) || part === 0) return '0 %';
+  const percent = 100 * part / whole;
+  if (percent > 0 && percent < 0.05) return '<0.1 %';
+  return `${percent.toFixed(percent >= 99.95 ? 0 : 1)} %`;
+}
+
+/** @param {number} value */
+export function formatCount(value) {
+  return Math.round(value).toLocaleString('en-US');
+}
+
+/** @param {number} count @param {string} noun */
+export function plural(count, noun) {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/**
+ * @typedef {object} Origin
+ * @property {'own' | 'package' | 'stdlib'} kind
+ * @property {string} module  what is coloured alike: a package's name, or the program's own file
+ * @property {string} short   the file as a person would say it
+ */
+
+/** What a code object's file tells about where it comes from. @param {string} file @returns {Origin} */
+export function originOf(file) {
+  const path = file.replaceAll('\\', '/');
+  const installed = /\/(?:site|dist)-packages\/(.+)$/.exec(path);
+  if (installed) return {kind: 'package', module: topLevel(installed[1]), short: installed[1]};
+  const frozen = /^<frozen ([^>]+)>$/.exec(path);
+  if (frozen) return {kind: 'stdlib', module: frozen[1].split('.')[0], short: path};
+  const standard = /\/(?:lib|lib64|Lib)\/(?:python3[^/]*(?:\.zip)?\/)(.+)$/.exec(path) ??
+                   /\/python3\d*\.zip\/(.+)$/.exec(path);
+  if (standard) return {kind: 'stdlib', module: topLevel(standard[1]), short: standard[1]};
+  const parts = path.split('/');
+  return {kind: 'own', module: parts.slice(-2).join('/'), short: parts.slice(-2).join('/')};
+}
+
+/** @param {string} path */
+function topLevel(path) {
+  return path.split('/')[0].replace(/(\.py|\.so)$/, '');
+}
+
+/** Names that say nothing without their file. */
+const ANONYMOUS = /(^|\.)<(module|lambda|listcomp|genexpr|dictcomp|setcomp)>$/;
+
+/**
+ * A function's name as drawn: `<module>` and its like get their file.
+ * @param {{name: string, file: string}} func
+ */
+export function displayName(func) {
+  if (!ANONYMOUS.test(func.name)) return func.name || '(unknown)';
+  const file = func.file.split(/[\\/]/).pop();
+  return file && !file.startsWith('<') ? `${func.name} ${file}` : func.name;
+}
+
+/**
+ * The part of a qualified name to keep when the whole does not fit.
+ * @param {string} name
+ */
+export function lastPart(name) {
+  const part = /([^.\s]+)( \S+)?$/.exec(name);
+  return part ? part[1] : name;
+}
+
+/** @param {string} short @param {number} line */
+export function fileAndLine(short, line) {
+  return line > 0 ? `${short}:${line}` : short;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is told of one call: in the tooltip beside the mouse and in the line below the graph.
+import {fileAndLine, formatPercent, formatTime, plural} from './text.js';
+import {linesOfNode} from './query.js';
+
+/** @typedef {import('./data.js').Tree} Tree */
+/** @typedef {import('./data.js').Profile} Profile */
+
+const LINES_SHOWN = 6;
+
+/**
+ * @typedef {object} Described
+ * @property {string} name
+ * @property {string} place
+ * @property {[string, string, string, string][]} rows  label, time, of all, of view
+ * @property {boolean} zoomed
+ * @property {{label: string, time: string, share: string}[]} lines
+ * @property {number} moreLines
+ * @property {string} samples
+ */
+
+/**
+ * @param {Profile} profile @param {Tree} tree
+ * @param {number} node @param {number} top  the zoomed node
+ * @param {string} name
+ * @returns {Described}
+ */
+export function describe(profile, tree, node, top, name) {
+  const func = profile.functions[tree.func[node]];
+  const all = tree.total[0], view = tree.total[top], own = tree.total[node];
+  const inside = node >= top && node < tree.end[top];
+  const lines = linesOfNode(profile, tree, node).filter((l) => l.line > 0);
+  const row = (/** @type {string} */ label, /** @type {number} */ time) =>
+    /** @type {[string, string, string, string]} */ (
+      [label, formatTime(time), formatPercent(time, all), inside ? formatPercent(time, view) : '']);
+  return {
+    name,
+    place: func ? fileAndLine(func.file, func.line) : '',
+    rows: [row(func ? 'Self' : 'Outside Python functions', tree.self[node]), row('Total', own)],
+    zoomed: top !== 0 && inside,
+    lines: lines.slice(0, LINES_SHOWN).map((l) => ({
+      label: `line ${l.line}`,
+      time: l.self === l.total ? `${formatTime(l.total)} self`
+                               : `${formatTime(l.total)}${l.self ? `, ${formatTime(l.self)} self` : ''}`,
+      share: formatPercent(l.total, own),
+    })),
+    moreLines: Math.max(0, lines.length - LINES_SHOWN),
+    samples: plural(tree.samples[node], 'sample'),
+  };
+}
+
+/** @param {HTMLElement} tip @param {Described} it @param {{x: number, y: number}} at  in the window */
+export function showTip(tip, it, at) {
+  const title = document.createElement('h2');
+  title.textContent = it.name;
+  const place = document.createElement('p');
+  place.textContent = [it.place, it.samples].filter(Boolean).join(' · ');
+  const table = document.createElement('table');
+  if (it.zoomed) addRow(table, ['', '', 'of all', 'of view'], 'lines');
+  for (const row of it.rows) addRow(table, it.zoomed ? row : row.slice(0, 3));
+  if (it.lines.length > 0) addRow(table, ['Hottest lines of this call'], 'lines');
+  for (const line of it.lines) addRow(table, [line.label, line.time, line.share]);
+  if (it.moreLines > 0) addRow(table, [`and ${plural(it.moreLines, 'more line')}`], 'lines');
+  tip.replaceChildren(title, place, table);
+  tip.hidden = false;
+  const {width, height} = tip.getBoundingClientRect();
+  const left = Math.min(at.x + 14, innerWidth - width - 8);
+  const below = at.y + 18;
+  const top = below + height < innerHeight - 4 ? below : at.y - height - 12;
+  tip.style.transform = `translate(${Math.max(8, left)}px, ${Math.max(4, top)}px)`;
+}
+
+/** @param {HTMLTableElement} table @param {string[]} cells @param {string} [className] */
+function addRow(table, cells, className) {
+  const row = table.insertRow();
+  if (className) row.className = className;
+  for (const text of cells) {
+    const cell = row.insertCell();
+    cell.textContent = text;
+    if (cells.length === 1) cell.colSpan = 4;
+  }
+}
+
+/** One or two lines of text, also what a screen reader says. @param {HTMLElement} line @param {Described} it */
+export function showDetail(line, it) {
+  const name = document.createElement('b');
+  name.textContent = it.name;
+  const [self, total] = it.rows;
+  const words = [
+    it.place,
+    `${self[0].toLowerCase()} ${self[1]} (${self[2]})`,
+    `total ${total[1]} (${total[2]}${it.zoomed ? `, ${total[3]} of view` : ''})`,
+    it.samples,
+  ];
+  if (it.lines.length > 0) {
+    words.push(it.lines.slice(0, 3).map((l) => `${l.label} ${l.share}`).join(', '));
+  }
+  line.replaceChildren(name, ` · ${words.filter(Boolean).join(' · ')}`);
+}

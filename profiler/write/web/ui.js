@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The page: holds what is being looked at and passes every change to the graph and the table.
+import {MODES, ROOT, buildTree, decodeProfile, sameNode} from './data.js';
+import {FlameGraph} from './graph.js';
+import {Table} from './table.js';
+import {describe, showDetail, showTip} from './tip.js';
+import {fileAndLine, formatPercent, formatTime, originOf, plural} from './text.js';
+import {functionRows, markedWeight, moduleRows} from './query.js';
+import {showHeader} from './header.js';
+
+/** @typedef {import('./data.js').Mode} Mode */
+/** @typedef {import('./data.js').Tree} Tree */
+/** @typedef {import('./table.js').Row} Row */
+
+/** More threads than this side by side are neither legible nor cheap. */
+const MAX_SPLIT = 64;
+
+/** @param {string} id @returns {any} */
+const element = (id) => document.getElementById(id);
+
+class Page {
+  constructor() {
+    this.profile = decodeProfile(JSON.parse(element('profile').textContent));
+    this.origins = this.profile.functions.map((f) => originOf(f.file));
+    this.haystacks = this.profile.functions.map((f) => `${f.name} ${f.file}`);
+    /** @type {Mode} */ this.mode = this.profile.mode;
+    this.threads = 'merged';
+    this.showIdle = this.profile.threads.every((t) => t.idle);
+    this.byModule = false;
+    /** @type {string | null} */ this.selected = null;
+    /** @type {Uint8Array | null} */ this.marked = null;
+    /** @type {Tree} */ this.tree;
+    showHeader(this.profile);
+    this.graph = new FlameGraph(element('graph'), this.profile, this.origins, {
+      hover: (node, at) => this.hover(node, at),
+      zoom: () => this.zoomed(),
+      settled: () => this.fillTable(),
+      focus: (node) => this.detail(node),
+    });
+    this.table = new Table(document.querySelector('section.table') ?? document.body,
+                           (key) => this.select(key));
+    this.fillThreads();
+    this.listen();
+    this.refold();
+  }
+
+  // ---- what is shown
+
+  /** @returns {number[]} */
+  shownThreads() {
+    if (this.threads !== 'merged' && this.threads !== 'split') return [Number(this.threads)];
+    return this.profile.threads.flatMap((t, i) => (this.showIdle || !t.idle ? [i] : []));
+  }
+
+  /** Folds anew after a change of mode or threads, staying zoomed where possible. */
+  refold() {
+    const before = this.tree;
+    const shown = this.shownThreads();
+    const split = this.threads === 'split' && shown.length > 1;
+    this.tree = buildTree(this.profile, shown, this.mode, split);
+    const zoomed = before ? sameNode(this.tree, before, this.graph.zoomed) : 0;
+    const nothing = this.tree.total[0] === 0;
+    element('graph').hidden = nothing;
+    element('empty').hidden = !nothing;
+    if (nothing) element('empty').textContent = this.whyEmpty();
+    element(`modes`).querySelector(`[value=${this.mode}]`).checked = true;
+    this.graph.show(this.tree, zoomed);
+    this.zoomed();
+    this.fillTable();
+  }
+
+  whyEmpty() {
+    if (this.profile.threads.length === 0) return 'The recording has no samples.';
+    if (this.mode === 'cpu') return 'These threads used no CPU time. Wall time shows where they waited.';
+    if (this.mode === 'gil') return 'These threads were never seen holding the interpreter\'s lock.';
+    return 'No time was recorded for these threads.';
+  }
+
+  /** After a zoom, and after everything that changes more. */
+  zoomed() {
+    element('reset').disabled = this.graph.zoomed === 0;
+    element('tip').hidden = true;
+    this.showPath();
+    this.mark();
+    this.detail(this.graph.zoomed);
+  }
+
+  showPath() {
+    const {tree, graph} = this;
+    /** @type {number[]} */ const path = [];
+    for (let n = graph.zoomed; n >= 0; n = tree.parent[n]) path.unshift(n);
+    const items = path.flatMap((node, i) => {
+      if (i === path.length - 1) {
+        const here = document.createElement('strong');
+        here.textContent = graph.nameOf(node);
+        here.setAttribute('aria-current', 'location');
+        return [here];
+      }
+      const step = document.createElement('button');
+      step.type = 'button';
+      step.textContent = graph.nameOf(node);
+      step.addEventListener('click', () => graph.zoomTo(node));
+      const arrow = document.createElement('i');
+      arrow.textContent = '›';
+      return [step, arrow];
+    });
+    const sum = document.createElement('em');
+    sum.textContent = this.summary();
+    const nav = element('path');
+    nav.replaceChildren(...items, sum);
+    nav.scrollLeft = nav.scrollWidth;
+  }
+
+  summary() {
+    const {tree, graph} = this;
+    const total = tree.total[graph.zoomed];
+    const what = {wall: 'wall time', cpu: 'CPU time', gil: 'time holding the GIL'}[this.mode];
+    const threads = this.shownThreads();
+    const time = `${formatTime(total)} ${what}`;
+    if (graph.zoomed !== 0) return `${time}, ${formatPercent(total, tree.total[0])} of all`;
+    return `${time} in ${plural(threads.length, 'thread')}`;
+  }
+
+  // ---- marks: what is searched for, or the row that was chosen
+
+  /** @returns {((func: number) => boolean) | null} */
+  matcher() {
+    const query = element('query').value.trim();
+    element('query').setAttribute('aria-invalid', 'false');
+    if (query === '') return null;
+    const regex = /^\/(.+)\/?$/.exec(query);
+    if (regex) {
+      try {
+        const pattern = new RegExp(regex[1].replace(/\/$/, ''), 'i');
+        return (f) => pattern.test(this.haystacks[f]);
+      } catch {
+        element('query').setAttribute('aria-invalid', 'true');
+        return () => false;
+      }
+    }
+    const needle = query.toLowerCase();
+    return (f) => this.haystacks[f].toLowerCase().includes(needle);
+  }
+
+  mark() {
+    const matches = this.matcher();
+    const chosen = this.selected;
+    const marks = new Uint8Array(this.profile.functions.length);
+    for (let f = 0; f < marks.length; f++) {
+      marks[f] = chosen !== null ? Number(this.keyOf(f) === chosen) : Number(matches?.(f) ?? 0);
+    }
+    const marked = matches !== null || chosen !== null;
+    this.graph.setMarks(marked ? marks : null);
+    element('found').textContent = marked ? this.found(marks) : '';
+    this.marked = chosen === null && matches ? marks : null;
+  }
+
+  /** @param {Uint8Array} marks */
+  found(marks) {
+    const {weight, nodes} = markedWeight(this.tree, this.graph.zoomed, marks);
+    if (nodes === 0) return 'nothing found';
+    const zoomed = this.graph.zoomed !== 0;
+    const share = formatPercent(weight, this.tree.total[this.graph.zoomed]);
+    const all = zoomed ? ` of view, ${formatPercent(weight, this.tree.total[0])} of all` : '';
+    return `${share}${all} in ${plural(nodes, 'call')}`;
+  }
+
+  /** @param {number} func */
+  keyOf(func) {
+    return this.byModule ? this.origins[func].module : String(func);
+  }
+
+  /** @param {string | null} key */
+  select(key) {
+    this.selected = key;
+    this.table.setSelected(key);
+    this.mark();
+  }
+
+  fillTable() {
+    const only = this.marked;
+    const top = this.graph.zoomed;
+    const rows = this.byModule ? this.moduleRows(top, only) : this.functionRows(top, only);
+    this.table.selected = this.selected;
+    this.table.show(rows, this.tree.total[top],
+                    this.byModule ? {name: 'Module', place: 'Functions'}
+                                  : {name: 'Function', place: 'Hottest line'});
+    element('scope').textContent = top === 0 ? '' : `in ${this.graph.nameOf(top)}`;
+  }
+
+  /** @param {number} top @param {Uint8Array | null} only @returns {Row[]} */
+  functionRows(top, only) {
+    return functionRows(this.profile, this.tree, top).flatMap((row) => {
+      if (only && !only[row.func]) return [];
+      const func = this.profile.functions[row.func];
+      const name = this.graph.names[row.func];
+      return [{
+        key: String(row.func),
+        name,
+        place: fileAndLine(this.origins[row.func].short, row.hotLine || func.line),
+        hint: `${func.name}\ndefined at ${fileAndLine(func.file, func.line)}`,
+        color: this.graph.colorOfFunction(row.func),
+        self: row.self,
+        total: row.total,
+      }];
+    });
+  }
+
+  /** @param {number} top @param {Uint8Array | null} only @returns {Row[]} */
+  moduleRows(top, only) {
+    return moduleRows(this.tree, top, this.origins).flatMap((row) => {
+      const functions = [...row.functions];
+      if (only && !functions.some((f) => only[f])) return [];
+      return [{
+        key: row.module,
+        name: row.module,
+        place: plural(functions.length, 'function'),
+        hint: this.profile.functions[functions[0]].file,
+        color: this.graph.colorOfFunction(functions[0]),
+        self: row.self,
+        total: row.total,
+      }];
+    });
+  }
+
+  // ---- one call
+
+  /** @param {number} node @param {{x: number, y: number} | null} at */
+  hover(node, at) {
+    const tip = element('tip');
+    if (node < 0 || !at || matchMedia('(hover: none)').matches) {
+      tip.hidden = true;
+      return;
+    }
+    showTip(tip, this.describe(node), at);
+  }
+
+  /** @param {number} node */
+  detail(node) {
+    showDetail(element('detail'), this.describe(node));
+  }
+
+  /** @param {number} node */
+  describe(node) {
+    const func = this.tree.func[node];
+    const name = func >= 0 ? this.profile.functions[func].name || '(unknown)'
+               : func === ROOT ? this.summary() : this.graph.nameOf(node);
+    return describe(this.profile, this.tree, node, this.graph.zoomed, name);
+  }
+
+  // ---- controls
+
+  fillThreads() {
+    const {threads} = this.profile;
+    const option = (/** @type {string} */ value, /** @type {string} */ text) => new Option(text, value);
+    const shown = this.shownThreads().length;
+    element('threads').append(option('merged', 'all, merged'));
+    if (shown > 1 && threads.length <= MAX_SPLIT) {
+      element('threads').append(option('split', 'all, side by side'));
+    }
+    threads.forEach((t, i) => {
+      const where = t.interpreter ? `, interpreter ${t.interpreter}` : '';
+      const state = t.idle ? 'idle' : `${formatTime(t.total.cpu)} CPU`;
+      element('threads').append(option(String(i), `${t.name || 'thread'} · ${t.tid}${where} · ${state}`));
+    });
+    const idle = threads.filter((t) => t.idle).length;
+    element('idle-field').hidden = idle === 0 || idle === threads.length;
+    element('idle-field').querySelector('span').textContent = plural(idle, 'idle thread');
+    element('idle').checked = this.showIdle;
+  }
+
+  listen() {
+    element('modes').addEventListener('change', (/** @type {any} */ e) => this.setMode(e.target.value));
+    element('threads').addEventListener('change', (/** @type {any} */ e) => {
+      this.threads = e.target.value;
+      this.refold();
+    });
+    element('idle').addEventListener('change', (/** @type {any} */ e) => {
+      this.showIdle = e.target.checked;
+      this.refold();
+    });
+    element('query').addEventListener('input', () => this.search());
+    element('reset').addEventListener('click', () => this.graph.zoomTo(0));
+    element('flip').addEventListener('click', () => this.flip());
+    element('help').addEventListener('click', () => this.toggleHelp());
+    element('by-function').addEventListener('click', () => this.setTab(false));
+    element('by-module').addEventListener('click', () => this.setTab(true));
+    document.addEventListener('keydown', (e) => this.key(e));
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.restyle());
+    addEventListener('beforeprint', () => this.setPrinting(true));
+    addEventListener('afterprint', () => this.setPrinting(false));
+    this.listenToSplitter();
+  }
+
+  /** @param {Mode} mode */
+  setMode(mode) {
+    this.mode = mode;
+    this.refold();
+  }
+
+  search() {
+    this.selected = null;
+    this.mark();
+    this.fillTable();
+  }
+
+  flip() {
+    const up = element('flip').getAttribute('aria-pressed') !== 'true';
+    element('flip').setAttribute('aria-pressed', String(up));
+    this.graph.setFlameUp(up);
+  }
+
+  toggleHelp() {
+    element('keys').hidden = !element('keys').hidden;
+    element('help').setAttribute('aria-expanded', String(!element('keys').hidden));
+  }
+
+  /** @param {boolean} byModule */
+  setTab(byModule) {
+    this.byModule = byModule;
+    this.selected = null;
+    element('by-function').setAttribute('aria-pressed', String(!byModule));
+    element('by-module').setAttribute('aria-pressed', String(byModule));
+    this.mark();
+    this.fillTable();
+  }
+
+  restyle() {
+    this.graph.restyle();
+    this.fillTable();
+  }
+
+  /** @param {boolean} printing */
+  setPrinting(printing) {
+    this.graph.printing = printing;
+    this.restyle();
+  }
+
+  /** @param {KeyboardEvent} e */
+  key(e) {
+    const typing = e.target instanceof HTMLInputElement && e.target.type === 'search';
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    if (e.key === 'Escape') return this.escape();
+    if (typing || e.target instanceof HTMLSelectElement) return undefined;
+    const mode = MODES.find((m) => m[0] === e.key);
+    if (mode) return this.setMode(mode);
+    if (e.key === '?') return this.toggleHelp();
+    if (e.key !== '/') return undefined;
+    e.preventDefault();
+    return element('query').select();
+  }
+
+  /** Lets go of one thing at a time. */
+  escape() {
+    if (element('query').value !== '') {
+      element('query').value = '';
+      this.search();
+    } else if (this.selected !== null) {
+      this.select(null);
+    } else if (this.graph.zoomed !== 0) {
+      this.graph.zoomTo(0);
+    }
+  }
+
+  listenToSplitter() {
+    const splitter = element('splitter');
+    const table = /** @type {HTMLElement} */ (document.querySelector('section.table'));
+    const widen = (/** @type {number} */ width) => {
+      table.style.width = `${Math.max(240, Math.min(innerWidth - 320, width))}px`;
+    };
+    splitter.addEventListener('pointerdown', (/** @type {PointerEvent} */ e) => splitter.setPointerCapture(e.pointerId));
+    splitter.addEventListener('pointermove', (/** @type {PointerEvent} */ e) => {
+      if (splitter.hasPointerCapture(e.pointerId)) widen(innerWidth - e.clientX - 4);
+    });
+    splitter.addEventListener('keydown', (/** @type {KeyboardEvent} */ e) => {
+      const step = {ArrowLeft: 32, ArrowRight: -32}[e.key];
+      if (step) widen(table.offsetWidth + step);
+    });
+  }
+}
+
+new Page();
+document.documentElement.dataset.ready = 'true';
