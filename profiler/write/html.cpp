@@ -131,7 +131,7 @@ void WriteTables(const Tables& tables, const Used& used, JsonWriter& json) {
 
 /// Leaves out a column of zeros.
 void WriteWeights(JsonWriter& json, std::string_view name, const std::vector<StackWeight>& rows,
-                  uint64_t Weights::*weight) {
+                  uint64_t Weights::* weight) {
   const auto is_zero = [&](const StackWeight& row) { return row.self.*weight == 0; };
   if (std::ranges::all_of(rows, is_zero)) return;
   WriteColumn(json, name, rows, [&](const StackWeight& row) { return row.self.*weight; });
@@ -139,7 +139,7 @@ void WriteWeights(JsonWriter& json, std::string_view name, const std::vector<Sta
 
 /// In microseconds. What rounding takes from a row goes to the next: the sum stays right.
 void WriteTimes(JsonWriter& json, std::string_view name, const std::vector<StackWeight>& rows,
-                uint64_t Weights::*weight) {
+                uint64_t Weights::* weight) {
   const auto is_zero = [&](const StackWeight& row) { return row.self.*weight == 0; };
   if (std::ranges::all_of(rows, is_zero)) return;
   uint64_t sum_ns = 0;

@@ -80,7 +80,8 @@ TEST(SpeedscopeOutputTest, ARecordingThatCannotBeReadIsReported) {
 
 INSTANTIATE_TEST_SUITE_P(Writers, OutputTest,
                          ::testing::Values(Writer{"Collapsed", WriteCollapsed},
-                                           Writer{"Json", WriteJson}, Writer{"Pprof", WritePprof},
+                                           Writer{"Html", WriteHtml}, Writer{"Json", WriteJson},
+                                           Writer{"Pprof", WritePprof},
                                            Writer{"Speedscope", WriteSpeedscope}),
                          [](const auto& info) { return std::string(info.param.name); });
 
