@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <string>
 #include <string_view>
@@ -42,6 +43,14 @@ std::string ToStrobe(Recording&& recording) {
 
 inline Result<std::unique_ptr<store::StrobeFile>> OpenStrobe(std::string_view contents) {
   return store::StrobeFile::Open(MakeFile(contents), "test.strobe");
+}
+
+/// A block (header and payload) with its first four bytes set to the checksum of the rest.
+inline std::string WithChecksum(std::string block) {
+  const auto* rest = reinterpret_cast<const unsigned char*>(block.data()) + 4;
+  const uLong checksum = ::crc32_z(0, rest, block.size() - 4);
+  for (size_t i = 0; i < 4; ++i) block[i] = static_cast<char>(checksum >> 8 * i);
+  return block;
 }
 
 /// All samples; a failure fails the test.

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/cpp/store/fuzz_reader.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "profiler/store/block.h"
+#include "profiler/store/strobe.h"
+#include "tests/cpp/support/strobe_bytes.h"
+
+namespace pystrobe::store {
+namespace {
+
+void Require(bool condition) {
+  if (!condition) std::abort();
+}
+
+/// Every id that the tables hold leads to something defined before it.
+void CheckTables(const Tables& tables) {
+  for (uint32_t i = 0; i < tables.function_count(); ++i) {
+    const Function& function = tables.function(FunctionId{i});
+    Require(ToIndex(function.name) < tables.string_count());
+    Require(ToIndex(function.file) < tables.string_count());
+  }
+  for (uint32_t i = 0; i < tables.frame_count(); ++i) {
+    Require(ToIndex(tables.frame(FrameId{i}).function) < tables.function_count());
+  }
+  for (uint32_t i = 1; i < tables.stack_count(); ++i) {
+    const StackNode& node = tables.stack(StackId{i});
+    Require(ToIndex(node.parent) < i && ToIndex(node.frame) < tables.frame_count());
+  }
+  for (uint32_t i = 0; i < tables.thread_count(); ++i) {
+    Require(ToIndex(tables.thread(ThreadIndex{i}).name) < tables.string_count());
+  }
+}
+
+void ReadAll(std::string_view contents) {
+  const auto file = testing::OpenStrobe(contents);
+  if (!file) {
+    Require(!file.error().message.empty());
+    return;
+  }
+  const Tables& tables = (*file)->tables();
+  CheckTables(tables);
+  Require((*file)->quality().complete == (*file)->cut_off().empty());
+  const auto read = (*file)->ForEachSample([&](const Sample& sample) {
+    Require(ToIndex(sample.thread) < tables.thread_count());
+    Require(ToIndex(sample.stack) < tables.stack_count());
+  });
+  Require(read.has_value() || read.error().code == ErrorCode::kCorrupt);
+}
+
+std::string WithChecksums(std::string file) {
+  for (size_t begin = kFileHeaderSize; begin + kBlockHeaderSize <= file.size();) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(file.data() + begin);
+    const size_t size =
+        kBlockHeaderSize + ParseBlockHeader(ByteSpan(bytes, kBlockHeaderSize)).length;
+    if (size > file.size() - begin) break;
+    file.replace(begin, size, testing::WithChecksum(file.substr(begin, size)));
+    begin += size;
+  }
+  return file;
+}
+
+}  // namespace
+}  // namespace pystrobe::store
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string contents(reinterpret_cast<const char*>(data), size);
+  pystrobe::store::ReadAll(contents);
+  pystrobe::store::ReadAll(pystrobe::store::WithChecksums(contents));
+  return 0;
+}

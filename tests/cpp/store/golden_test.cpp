@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tests/golden/strobe holds a file of each version of the format with the values it must be read
+// as, for ever. When the format changes, a new pair is added; the old ones stay as they are.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "profiler/store/strobe.h"
+#include "profiler/store/strobe_format.h"
+#include "tests/cpp/support/memory_recording.h"
+#include "tests/cpp/support/recording_text.h"
+#include "tests/cpp/support/strobe_bytes.h"
+
+namespace pystrobe::store {
+namespace {
+
+using testing::MakeStack;
+using testing::MakeThread;
+using testing::MemoryRecording;
+using testing::ToText;
+
+std::string GoldenPath(uint32_t version, std::string_view extension) {
+  return fmt::format("{}/strobe/v{}.{}", PYSTROBE_GOLDEN_DIR, version, extension);
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file.is_open()) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Four seconds with a bit of everything that the format knows.
+struct GoldenRecording {
+  Result<void> WriteTo(RecordingSink& sink) {
+    if (auto done = sink.Begin(MakeMetadata()); !done) return done;
+    main_ = MakeThread(tables_, 4242, "MainThread");
+    for (int second = 0; second < 4; ++second) {
+      if (second == 1) worker_ = MakeThread(tables_, 4243, "");
+      if (second == 2) tables_.RenameThread(worker_, tables_.Intern("worker-δ"));
+      TakeSecond(second);
+      quality_.samples += samples_.size();
+      quality_.deadlines += 21;
+      quality_.taken += 20;
+      quality_.proved += 19;
+      quality_.marked += 1;
+      quality_.duration_ns += 1'000'000'321;
+      quality_.held_ns += 98'765;
+      quality_.own_cpu_ns += 4'321'000;
+      quality_.achieved_rate_hz = 19.9 + second;
+      if (auto done = sink.Append(tables_, samples_, quality_); !done) return done;
+    }
+    quality_.complete = true;
+    return sink.Finish(tables_, quality_);
+  }
+
+ private:
+  static Metadata MakeMetadata() {
+    Metadata metadata;
+    metadata.pid = 4242;
+    metadata.command = {"python3", "-m", "zażółć", ""};
+    metadata.executable = "/usr/bin/python3.13";
+    metadata.python_version = "3.13.0";
+    metadata.host = "example";
+    metadata.pystrobe_version = "0.1.0";
+    metadata.pause_mode = "preempt";
+    metadata.start_unix_ns = 1'750'000'000'123'456'789;
+    metadata.start_monotonic_ns = 987'654'321'012;
+    metadata.wanted_rate_hz = 20;
+    metadata.max_overhead = 0.01;
+    metadata.cpu_count = 16;
+    return metadata;
+  }
+
+  void TakeSecond(int second) {
+    samples_.clear();
+    quality_.cpu_source = "schedstat";
+    quality_.final_rate_hz = 20;
+    for (int i = 0; i < 20; ++i) {
+      const int64_t wall = 50'000'000 + (i % 7 - 3) * 1'234'567;
+      time_ns_ += wall;
+      Sample sample{.time_ns = time_ns_,
+                    .wall_ns = static_cast<uint64_t>(wall),
+                    .cpu_ns = static_cast<uint64_t>(wall - 12'345),
+                    .thread = main_,
+                    .stack = StackOf(second * 20 + i),
+                    .flags = kSampleGil | kSampleOnCpu};
+      if (i % 9 == 8) sample.flags = kSampleMarked;
+      if (i % 9 == 8) sample.cpu_ns = 777;
+      samples_.push_back(sample);
+    }
+    if (second == 0) return;
+    samples_.push_back(
+        {.time_ns = time_ns_,
+         .wall_ns = 900'000'000,
+         .thread = worker_,
+         .stack = MakeStack(tables_, {{"run", 7, "pool.py"}, {"wait", 300, "/l/q.py"}}),
+         .count = 18,
+         .flags = kSampleIdle});
+  }
+
+  StackId StackOf(int step) {
+    if (step % 11 == 10) return kEmptyStack;
+    const auto line = static_cast<uint32_t>(step % 5 + 10);
+    if (step % 4 == 0) return MakeStack(tables_, {{"<module>", 1}, {"main", line}});
+    StackId stack = MakeStack(tables_, {{"<module>", 1}, {"main", 14, "app.py", 9}});
+    for (int depth = 0; depth < step % 13; ++depth) {
+      stack = tables_.Push(stack, testing::MakeFrame(tables_, {"fib", line, "fib.py", 3}));
+    }
+    return stack;
+  }
+
+  Tables tables_;
+  Quality quality_;
+  ThreadIndex main_{};
+  ThreadIndex worker_{};
+  int64_t time_ns_ = 0;
+  std::vector<Sample> samples_;
+};
+
+class Golden : public ::testing::TestWithParam<uint32_t> {};
+
+TEST_P(Golden, ReadsAsItAlwaysDid) {
+  const auto file = StrobeFile::Open(GoldenPath(GetParam(), "strobe"));
+  ASSERT_TRUE(file.has_value()) << file.error().message;
+  EXPECT_EQ((*file)->cut_off(), "");
+  EXPECT_EQ(ToText(**file), ReadFile(GoldenPath(GetParam(), "txt")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, Golden, ::testing::Range(1U, kVersion + 1));
+
+TEST(GoldenRecording, IsWhatTheGoldenFileOfThisVersionHolds) {
+  const auto file = testing::OpenStrobe(testing::ToStrobe(GoldenRecording{}));
+  ASSERT_TRUE(file.has_value()) << file.error().message;
+  EXPECT_EQ(ToText(**file), ReadFile(GoldenPath(kVersion, "txt")));
+}
+
+/// Makes the pair of a new version: run with --gtest_also_run_disabled_tests.
+TEST(GoldenRecording, DISABLED_WriteFilesOfThisVersion) {
+  const std::string bytes = testing::ToStrobe(GoldenRecording{});
+  std::ofstream(GoldenPath(kVersion, "strobe"), std::ios::binary) << bytes;
+  std::ofstream(GoldenPath(kVersion, "txt")) << ToText(**testing::OpenStrobe(bytes));
+}
+
+}  // namespace
+}  // namespace pystrobe::store

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A recording as text, every value of it, so that a difference can be read.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "profiler/model/recording.h"
+
+namespace pystrobe::testing {
+
+inline std::string ToText(const Metadata& m) {
+  std::string text = fmt::format("pid {}\n", m.pid);
+  for (const std::string& argument : m.command) text += fmt::format("argument {}\n", argument);
+  text += fmt::format("executable {}\npython {}\nhost {}\npystrobe {}\npause {}\n", m.executable,
+                      m.python_version, m.host, m.pystrobe_version, m.pause_mode);
+  text += fmt::format("start unix {} monotonic {}\nrate {} overhead {} cpus {}\n", m.start_unix_ns,
+                      m.start_monotonic_ns, m.wanted_rate_hz, m.max_overhead, m.cpu_count);
+  return text;
+}
+
+inline std::string ToText(const Quality& q) {
+  std::string text = fmt::format(
+      "quality deadlines {} samples {} taken {} proved {} marked {} incomplete {} late {} lost {} "
+      "retries {} unresolved {} reused {}\n",
+      q.deadlines, q.samples, q.taken, q.proved, q.marked, q.incomplete, q.late, q.lost, q.retries,
+      q.unresolved, q.reused_code);
+  text += fmt::format("quality duration {} held {} run_delay {} own_cpu {}\n", q.duration_ns,
+                      q.held_ns, q.run_delay_ns, q.own_cpu_ns);
+  text += fmt::format("quality achieved {} final {} complete {} source {}\n", q.achieved_rate_hz,
+                      q.final_rate_hz, q.complete, q.cpu_source);
+  return text;
+}
+
+inline std::string ToText(const Tables& tables) {
+  std::string text;
+  for (uint32_t i = 0; i < tables.string_count(); ++i) {
+    text += fmt::format("string {} {}\n", i, tables.text(StringId{i}));
+  }
+  for (uint32_t i = 0; i < tables.function_count(); ++i) {
+    const Function& f = tables.function(FunctionId{i});
+    text += fmt::format("function {} name {} file {} line {}\n", i, ToIndex(f.name),
+                        ToIndex(f.file), f.first_line);
+  }
+  for (uint32_t i = 0; i < tables.frame_count(); ++i) {
+    const Frame& f = tables.frame(FrameId{i});
+    text += fmt::format("frame {} function {} line {}\n", i, ToIndex(f.function), f.line);
+  }
+  for (uint32_t i = 1; i < tables.stack_count(); ++i) {
+    const StackNode& s = tables.stack(StackId{i});
+    text += fmt::format("stack {} parent {} frame {}\n", i, ToIndex(s.parent), ToIndex(s.frame));
+  }
+  for (uint32_t i = 0; i < tables.thread_count(); ++i) {
+    const Thread& t = tables.thread(ThreadIndex{i});
+    text += fmt::format("thread {} tid {} interpreter {} name {}\n", i, t.tid, t.interpreter,
+                        ToIndex(t.name));
+  }
+  return text;
+}
+
+inline std::string ToText(const Sample& s) {
+  return fmt::format("sample thread {} time {} wall {} cpu {} stack {} count {} flags {}\n",
+                     ToIndex(s.thread), s.time_ns, s.wall_ns, s.cpu_ns, ToIndex(s.stack), s.count,
+                     s.flags);
+}
+
+/// The failure instead, when the samples cannot be read.
+inline std::string ToText(const RecordingSource& source) {
+  std::string text = ToText(source.metadata()) + ToText(source.tables());
+  const auto read = source.ForEachSample([&](const Sample& sample) { text += ToText(sample); });
+  if (!read) return read.error().message;
+  return text + ToText(source.quality());
+}
+
+}  // namespace pystrobe::testing
