@@ -2,16 +2,15 @@
 //
 // Made by generate/generate.py: do not edit. From the headers of CPython
 // 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1.
-#include "sampler/pyabi/layout_tables.h"
-
 #include <array>
 
 #include "sampler/pyabi/layout.h"
+#include "sampler/pyabi/layout_tables.h"
 
 namespace pystrobe::pyabi {
 namespace {
 
-#define FIELD(path) [](Layout& layout) -> uint32_t& { return layout.path; }
+#define FIELD(path) #path, [](Layout& layout) -> uint32_t& { return layout.path; }
 constexpr uint32_t kNone = kAbsent;
 
 // clang-format off
@@ -35,8 +34,8 @@ constexpr auto kRows = std::to_array<LayoutRow>({
     {FIELD(thread.interp),                 {   16,    16,    16,    16,    16}},
     {FIELD(thread.thread_id),              {  176,   176,   176,   152,   136}},
     {FIELD(thread.frame),                  {   24,    24,    24, kNone, kNone}},
-    {FIELD(thread.native_thread_id),       {kNone, kNone, kNone,   160,   144}},
     {FIELD(thread.cframe),                 {kNone, kNone, kNone,    56,    56}},
+    {FIELD(thread.native_thread_id),       {kNone, kNone, kNone,   160,   144}},
     {FIELD(thread.datastack_chunk),        {kNone, kNone, kNone,   296,   232}},
     {FIELD(thread.datastack_top),          {kNone, kNone, kNone,   304,   240}},
     {FIELD(frame.size),                    {  108,   108,   100,    72,    72}},

@@ -16,6 +16,7 @@ inline constexpr uint8_t kLastTableMinor = 12;
 
 /// One field of Layout and its offset in 3.8, 3.9, 3.10, 3.11 and 3.12.
 struct LayoutRow {
+  const char* name;
   uint32_t& (*field)(Layout&);
   std::array<uint32_t, kLastTableMinor - kFirstTableMinor + 1> values;
 };

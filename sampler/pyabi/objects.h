@@ -14,14 +14,15 @@
 
 namespace pystrobe::pyabi {
 
-/// Names given to threads by the threading module (sys.modules["threading"]._active), by pthread id.
-/// Empty when the program never imported it.
+/// Names given to threads by the threading module (sys.modules["threading"]._active), by pthread
+/// id. Empty when the program never imported it.
 HashMap<uint64_t, std::string> ReadThreadNames(const Memory& memory, const Layout& layout,
                                                Address interpreter);
 
 struct Local {
   std::string name;
-  std::string value;      ///< a short repr: numbers, strings (escaped, cut), containers by type and size
+  std::string
+      value;  ///< a short repr: numbers, strings (escaped, cut), containers by type and size
   bool is_argument = false;
 };
 

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The readers of sampler/pyabi against every interpreter here: do they say what Python itself says?"""
+"""The readers of sampler/pyabi against every interpreter here: do they say what Python says?"""
 
 from __future__ import annotations
 
-import json
 import importlib.util
+import json
 import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from find import Interpreter, find
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,14 +48,6 @@ class Target:
         )
         self.interpreter = interpreter
         self.about = json.loads(self.process.stdout.readline())
-        about = (self.about[key] for key in ("runtime", "hexversion", "code_type"))
-        self.probe = subprocess.Popen(
-            [str(probe_path()), str(self.process.pid), *map(str, about)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
 
     def lines(self) -> Iterator[str]:
         """What the program says, until "end"."""
@@ -66,19 +57,25 @@ class Target:
             yield line
         raise AssertionError("the program ended early")
 
+    def ask_all(self, questions: list[str]) -> list[list[str]]:
+        """The lines of the probe's answer to each question."""
+        about = (self.about[key] for key in ("runtime", "hexversion", "code_type"))
+        done = subprocess.run(
+            [str(probe_path()), str(self.process.pid), *map(str, about)],
+            input="\n".join(questions),
+            capture_output=True,
+            encoding="utf-8",
+        )
+        assert done.returncode == 0, done.stderr
+        answers = [answer.split("\n")[:-1] for answer in done.stdout.split("--- end\n")[:-1]]
+        assert len(answers) == len(questions)
+        return answers
+
     def ask(self, question: str) -> list[str]:
-        self.probe.stdin.write(question + "\n")
-        self.probe.stdin.flush()
-        answer = []
-        for line in self.probe.stdout:
-            if line == ".\n":
-                return answer
-            answer.append(line.rstrip("\n"))
-        raise AssertionError("the probe ended early")
+        return self.ask_all([question])[0]
 
     def close(self) -> None:
-        for process in (self.probe, self.process):
-            process.communicate(timeout=30)
+        self.process.communicate(timeout=30)
 
 
 @pytest.fixture
@@ -131,9 +128,37 @@ def test_names_files_and_lines_are_those_python_says(target) -> None:
     program = target("code_objects.py")
     expected = [json.loads(line) for line in program.lines()]
     assert len(expected) > 2000
-    wrong = []
-    for code in expected:
-        answer = program.ask(f"code {code['address']}")
-        if answer != ["\t".join((code["name"], code["file"], code["lines"]))]:
-            wrong.append((code, answer))
+    answers = program.ask_all([f"code {code['address']}" for code in expected])
+    wrong = [
+        (code, answer)
+        for code, answer in zip(expected, answers)
+        if answer != ["\t".join((code["name"], code["file"], code["lines"]))]
+    ]
     assert not wrong, f"{len(wrong)} of {len(expected)}, first: {wrong[0]}"
+
+
+def frames_of(answer: list[str]) -> list[tuple[list, list]]:
+    """[([name, file, line], [[kind, name, value], ...]), ...] of an answer to "frames"."""
+    frames: list[tuple[list, list]] = []
+    for line in answer:
+        kind, *rest = line.split("\t")
+        if kind == "frame":
+            frames.append(([rest[0], rest[1], int(rest[2])], []))
+        else:
+            frames[-1][1].append([kind, *rest])
+    return frames
+
+
+def test_threads_frames_and_locals_are_those_python_shows(target) -> None:
+    program = target("threads_and_locals.py")
+    names, *threads, truth = (json.loads(line) for line in program.lines())
+    seen = dict(line.split(" ", 1) for line in program.ask("names"))
+    assert seen == names["names"]
+    functions = {}
+    for thread in threads:
+        frames = frames_of(program.ask(f"frames {thread['ident']}"))
+        assert [frame for frame, _ in frames] == thread["frames"]
+        for (name, _, _), variables in frames:
+            functions[name.split(".")[-1]] = variables
+    for function, expected in truth["locals"].items():
+        assert functions[function] == expected, function

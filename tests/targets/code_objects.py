@@ -7,6 +7,7 @@ First line: {"runtime": ..., "hexversion": ..., "code_type": ...}. Then a line f
 {"address", "name", "file", "lines": "LINExCOUNT ..."}; then "end". Ends with standard input.
 """
 
+import contextlib
 import ctypes
 import dis
 import glob
@@ -35,28 +36,48 @@ def lines(code):
             runs[-1][1] += (end - start) // 2
         elif end > start:
             runs.append([line or 0, (end - start) // 2])
-    return "".join("{}x{} ".format(line, count) for line, count in runs)
+    return "".join(f"{line}x{count} " for line, count in runs)
 
 
 def nested(code):
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            for inner in nested(constant):
-                yield inner
+            yield from nested(constant)
 
+
+CLEANUP = """
+def cleanup():
+  try:
+    with a as b:
+      c()
+  except E as e:
+    d()
+  finally:
+    f()
+async def waits():
+  async with a as b:
+    async for c in d:
+      yield await c
+def loop():
+  while True:
+    if a: continue
+    for b in c:
+      if d: break
+      pass
+class Outer:
+  class Inner:
+    def method(self): return [x for x in self]
+"""
 
 STRANGE = [
     # Lines far apart, forward and back.
     "def far(x):\n" + "\n" * 70000 + "    return (x +\n" + "\n" * 300 + "      x[0])\n",
     # Many lines in one function, and one line with many instructions.
-    "def long():\n" + "".join("    a{0} = a{0}\n".format(i) for i in range(3000)),
-    "def wide():\n    return [" + "a + b * c, " * 3000 + "]\n",
+    "def long():\n" + "".join(f"    a{i} = a{i}\n" for i in range(600)),
+    "def wide():\n    return [" + "a + b * c, " * 600 + "]\n",
     # Code the compiler adds, which has no line or that of another statement.
-    "def cleanup():\n  try:\n    with a as b:\n      c()\n  except E as e:\n    d()\n  finally:\n    f()\n",
-    "async def waits():\n  async with a as b:\n    async for c in d:\n      yield await c\n",
-    "def loop():\n  while True:\n    if a: continue\n    for b in c:\n      if d: break\n      pass\n",
-    "class Outer:\n  class Inner:\n    def method(self): return [x for x in self]\n",
+    CLEANUP,
     "def \u017e\u00e9\u0436(): pass\ndef \u00e9(): pass\ndef \U0001d518(): pass\n",
 ]
 
@@ -69,20 +90,18 @@ def sources(paths):
         except OSError:
             pass
     for number, text in enumerate(STRANGE):
-        yield text, "<\u5947 {}>".format(number)
+        yield text, f"<\u5947 {number}>"
 
 
 def main():
     folder = os.path.dirname(os.__file__)
     paths = sys.argv[1:] or sorted(
-        glob.glob(folder + "/*.py") + glob.glob(folder + "/[aejlu]*/*.py")
+        glob.glob(folder + "/*.py") + glob.glob(folder + "/asyncio/*.py")
     )
     kept = []
     for source, path in sources(paths):
-        try:
+        with contextlib.suppress(SyntaxError, ValueError):
             kept.append(compile(source, path, "exec"))
-        except (SyntaxError, ValueError):
-            pass
     print(
         json.dumps(
             {

@@ -37,7 +37,7 @@ HEAD = """\
 namespace pystrobe::pyabi {{
 namespace {{
 
-#define FIELD(path) [](Layout& layout) -> uint32_t& {{ return layout.path; }}
+#define FIELD(path) #path, [](Layout& layout) -> uint32_t& {{ return layout.path; }}
 constexpr uint32_t kNone = kAbsent;
 
 // clang-format off
@@ -67,14 +67,12 @@ def include_folder(python: str) -> pathlib.Path:
 
 
 def measure(python: str) -> tuple[tuple[int, int, int], dict[str, int]]:
-    """Returns the version and the offsets the headers of `python` give."""
+    """Returns the version and the offsets the headers of `python` (see above) give."""
     include = include_folder(python)
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / "offsets"
-        subprocess.run(
-            ["cc", "-w", f"-I{include}", f"-I{include}/internal", "-o", program, HERE / "offsets.c"],
-            check=True,
-        )
+        paths = [f"-I{include}", f"-I{include}/internal", f"-idirafter{include.parent}"]
+        subprocess.run(["cc", "-w", *paths, "-o", program, HERE / "offsets.c"], check=True)
         lines = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     values = {name: int(value) for name, value in (line.split() for line in lines.splitlines())}
     version = values.pop("version")
@@ -131,7 +129,9 @@ def check(name: str, release: str, values: dict[str, int]) -> int:
         for field in sorted(expected.keys() | values.keys())
         if expected.get(field) != values.get(field)
     ]
-    print(f"{name}: " + ("differs\n" + "\n".join(wrong) if wrong else f"{len(values)} fields agree"))
+    print(
+        f"{name}: " + ("differs\n" + "\n".join(wrong) if wrong else f"{len(values)} fields agree")
+    )
     return len(wrong)
 
 

@@ -23,6 +23,10 @@
 #include <internal/pycore_dict.h>
 #include <internal/pycore_frame.h>
 #include <internal/pycore_runtime.h>
+#if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_interpframe.h>
+#include <internal/pycore_interpframe_structs.h>
+#endif
 #define FRAME _PyInterpreterFrame
 #else
 #include <code.h>
@@ -59,6 +63,15 @@ static void PrintRuntime(void) {
 #if PY_VERSION_HEX >= 0x03090000
   OFFSET("interpreter.gc_collecting", PyInterpreterState, gc.collecting);
 #endif
+#if PY_VERSION_HEX >= 0x030E0000
+  OFFSET("interpreter.code_object_generation", PyInterpreterState, _code_object_generation);
+#endif
+#if PY_VERSION_HEX >= 0x030E0000 && defined(Py_GIL_DISABLED)
+  OFFSET("interpreter.tlbc_generation", PyInterpreterState, tlbc_indices.tlbc_generation);
+#endif
+#ifdef Py_GIL_DISABLED
+  OFFSET("gil.enabled", struct _gil_runtime_state, enabled);
+#endif
   OFFSET("gil.last_holder", struct _gil_runtime_state, last_holder);
   OFFSET("gil.locked", struct _gil_runtime_state, locked);
   OFFSET("gil.switch_number", struct _gil_runtime_state, switch_number);
@@ -73,12 +86,22 @@ static void PrintThread(void) {
   OFFSET("thread.next", PyThreadState, next);
   OFFSET("thread.interp", PyThreadState, interp);
   OFFSET("thread.thread_id", PyThreadState, thread_id);
+#if PY_VERSION_HEX >= 0x030F0000
+  OFFSET("thread.base_frame", PyThreadState, base_frame);
+  OFFSET("thread.holds_gil", PyThreadState, holds_gil);
+#endif
+#if PY_VERSION_HEX >= 0x030D0000
+  OFFSET("thread.frame", PyThreadState, current_frame);
+  OFFSET("thread.status", PyThreadState, _status);
+  OFFSET("thread.state", PyThreadState, state);
+#elif PY_VERSION_HEX >= 0x030B0000
+  OFFSET("thread.cframe", PyThreadState, cframe);
+  OFFSET("cframe_current_frame", _PyCFrame, current_frame);
+#endif
 #if PY_VERSION_HEX >= 0x030B0000
   OFFSET("thread.native_thread_id", PyThreadState, native_thread_id);
-  OFFSET("thread.cframe", PyThreadState, cframe);
   OFFSET("thread.datastack_chunk", PyThreadState, datastack_chunk);
   OFFSET("thread.datastack_top", PyThreadState, datastack_top);
-  OFFSET("cframe_current_frame", _PyCFrame, current_frame);
 #else
   OFFSET("thread.frame", PyThreadState, frame);
 #endif
@@ -88,13 +111,25 @@ static void PrintFrame(void) {
 #if PY_VERSION_HEX >= 0x030B0000
   OFFSET("frame.size", FRAME, localsplus);
   OFFSET("frame.previous", FRAME, previous);
+#if PY_VERSION_HEX >= 0x030D0000
+  OFFSET("frame.code", FRAME, f_executable);
+  OFFSET("frame.instruction", FRAME, instr_ptr);
+#else
   OFFSET("frame.code", FRAME, f_code);
   OFFSET("frame.instruction", FRAME, prev_instr);
+#endif
   OFFSET("frame.owner", FRAME, owner);
 #if PY_VERSION_HEX < 0x030C0000
   OFFSET("frame.is_entry", FRAME, is_entry);
 #endif
+#if PY_VERSION_HEX >= 0x030E0000
+  OFFSET("frame.stackpointer", FRAME, stackpointer);
+#ifdef Py_GIL_DISABLED
+  OFFSET("frame.tlbc_index", FRAME, tlbc_index);
+#endif
+#else
   OFFSET("frame.stacktop", FRAME, stacktop);
+#endif
   OFFSET("frame.localsplus", FRAME, localsplus);
   // _PyStackChunk is written into Layout by hand, for releases whose headers are not at hand too.
   OFFSET("chunk.previous", _PyStackChunk, previous);
@@ -112,7 +147,14 @@ static void PrintFrame(void) {
 
 static void PrintCode(void) {
 #if PY_VERSION_HEX >= 0x030B0000
+#if PY_VERSION_HEX >= 0x030D0000
+  OFFSET("code.size", PyCodeObject, co_code_adaptive);
+#else
   END("code.size", PyCodeObject, co_linetable);
+#endif
+#if PY_VERSION_HEX >= 0x030E0000 && defined(Py_GIL_DISABLED)
+  OFFSET("code.tlbc", PyCodeObject, co_tlbc);
+#endif
   OFFSET("code.qualname", PyCodeObject, co_qualname);
   OFFSET("code.bytecode", PyCodeObject, co_code_adaptive);
   OFFSET("code.unit_count", PyCodeObject, ob_base.ob_size);

@@ -4,11 +4,14 @@
 //
 //   pyabi_probe PID RUNTIME HEXVERSION CODE_TYPE
 //
-// Then one question per line on standard input, answered by one line or more, the last of them ".":
+// Then one question per line on standard input, answered by lines, the last of them "--- end":
 //
 //   code ADDRESS     name, file and lines (LINExCOUNT for COUNT code units) of a code object
 //   string ADDRESS   a str
 //   layout           every offset known: NAME VALUE
+//   names            IDENT and name of each thread of the first interpreter
+//   frames IDENT     the frames of a thread, leaf first: "frame", name, file, line; then a line
+//                    "local" or "argument", name and value for each of their variables
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -19,6 +22,7 @@
 #include "sampler/pyabi/code.h"
 #include "sampler/pyabi/layout.h"
 #include "sampler/pyabi/layout_tables.h"
+#include "sampler/pyabi/objects.h"
 #include "sampler/remote/process_memory.h"
 
 namespace pystrobe::pyabi {
@@ -92,6 +96,67 @@ void PrintLayout(const Target& target) {
   PrintOffset("code.tlbc", layout.code.tlbc);
 }
 
+Address FirstInterpreter(const Target& target) {
+  return target.memory.Read<Address>(target.runtime + target.layout.runtime.interpreters_head)
+      .value_or(0);
+}
+
+void PrintNames(const Target& target) {
+  for (const auto& [ident, name] :
+       ReadThreadNames(target.memory, target.layout, FirstInterpreter(target))) {
+    std::cout << ident << ' ' << name << '\n';
+  }
+}
+
+Address FindThread(const Target& target, uint64_t ident) {
+  const auto read = [&](Address at) { return target.memory.Read<Address>(at).value_or(0); };
+  Address thread = read(FirstInterpreter(target) + target.layout.interpreter.threads_head);
+  while (thread != 0 && read(thread + target.layout.thread.thread_id) != ident) {
+    thread = read(thread + target.layout.thread.next);
+  }
+  return thread;
+}
+
+/// The chain of a thread that stands still, one read per field: slow, and as simple as can be.
+std::vector<RawFrame> Frames(const Target& target, Address thread) {
+  const Layout& layout = target.layout;
+  const auto read = [&](Address at) { return target.memory.Read<Address>(at).value_or(0); };
+  Address at = layout.thread.cframe == kAbsent
+                   ? read(thread + layout.thread.frame)
+                   : read(read(thread + layout.thread.cframe) + layout.cframe_current_frame);
+  std::vector<RawFrame> frames;
+  for (; at != 0; at = read(at + layout.frame.previous)) {
+    RawFrame frame;
+    frame.frame = at;
+    frame.code = read(at + layout.frame.code) & ~layout.frame.code_tag_mask;
+    frame.instruction = read(at + layout.frame.instruction);
+    if (layout.frame.tlbc_index != kAbsent) {
+      frame.tlbc_index = static_cast<uint32_t>(read(at + layout.frame.tlbc_index));
+    }
+    if (layout.frame.owner != kAbsent) {
+      frame.owner = static_cast<uint8_t>(read(at + layout.frame.owner));
+    }
+    if (IsPythonFrame(layout, frame.owner)) frames.push_back(frame);
+  }
+  return frames;
+}
+
+void PrintFrames(const Target& target, Address thread) {
+  for (const RawFrame& frame : Frames(target, thread)) {
+    const auto code = ReadCode(target.memory, target.layout, target.code_type, frame.code);
+    if (!code) {
+      std::cout << "frame\tunreadable\n";
+      continue;
+    }
+    std::cout << "frame\t" << code->name << '\t' << code->file << '\t'
+              << LineOf(target.layout, *code, frame) << '\n';
+    for (const Local& local : ReadLocals(target.memory, target.layout, frame)) {
+      std::cout << (local.is_argument ? "argument\t" : "local\t") << local.name << '\t'
+                << local.value << '\n';
+    }
+  }
+}
+
 void Answer(const Target& target, const std::string& question) {
   std::istringstream words(question);
   std::string verb;
@@ -102,7 +167,9 @@ void Answer(const Target& target, const std::string& question) {
     std::cout << ReadString(target.memory, target.layout, address).value_or("unreadable") << '\n';
   }
   if (verb == "layout") PrintLayout(target);
-  std::cout << ".\n" << std::flush;
+  if (verb == "names") PrintNames(target);
+  if (verb == "frames") PrintFrames(target, FindThread(target, address));
+  std::cout << "--- end\n";
 }
 
 }  // namespace
