@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package: what is installed, how fast it is there, and the core as an API."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from find import Interpreter
+from running import running
+
+pystrobe = pytest.importorskip("pystrobe", reason="the package is not installed: make build")
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def python(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=60, **options
+    )  # type: ignore[call-overload]
+
+
+def test_importing_loads_neither_the_core_nor_much_else() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import pystrobe; print(*set(sys.modules) - before)"
+    )
+    assert python("-I", "-c", code).stdout.split() == ["pystrobe"]
+
+
+def test_every_public_name_is_there_and_listed() -> None:
+    for name in pystrobe.__all__:
+        assert getattr(pystrobe, name) is not None
+    assert set(pystrobe.__all__) <= set(dir(pystrobe))
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        pystrobe.no_such_thing  # noqa: B018
+
+
+def test_the_version_is_the_one_the_build_declares() -> None:
+    declared = (REPOSITORY / "CMakeLists.txt").read_text().split("VERSION ")[2].split()[0]
+    assert pystrobe.__version__ == declared
+    answer = subprocess.run([pystrobe.executable(), "--version"], capture_output=True, text=True)
+    assert declared in answer.stdout
+
+
+def test_the_module_runs_the_executable() -> None:
+    direct = subprocess.run([pystrobe.executable(), "--help"], capture_output=True, text=True)
+    by_module = python("-m", "pystrobe", "--help")
+    assert direct.returncode == by_module.returncode == 0
+    assert direct.stdout == by_module.stdout != ""
+    assert python("-m", "pystrobe", "--no-such-option").returncode not in (0, 1)
+
+
+def test_the_executable_needs_nothing_but_glibc() -> None:
+    listing = subprocess.run(
+        ["readelf", "--dynamic", pystrobe.executable()], capture_output=True, text=True, check=True
+    ).stdout
+    needed = {line.split("[")[1].rstrip("]") for line in listing.splitlines() if "(NEEDED)" in line}
+    glibc = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"}
+    assert {name for name in needed if not name.startswith("ld-linux")} <= glibc
+
+
+def test_dump_shows_a_running_program(newest: Interpreter) -> None:
+    with running(newest, "tower") as target:
+        dump = pystrobe.dump(target.pid)
+    assert dump.pid == target.pid
+    assert dump.command[-1].endswith("/tower.py")
+    main = dump.threads[0]
+    assert main.tid == target.pid
+    assert main.complete
+    assert main.frames[-1].function == "<module>"
+    assert main.frames[-1].file.endswith("tower.py")
+    assert all(frame.locals == () for thread in dump.threads for frame in thread.frames)
+
+
+def test_dump_reads_locals_when_asked(newest: Interpreter) -> None:
+    with running(newest, "tower") as target:
+        dump = pystrobe.dump(target.pid, locals=True)
+    assert any(frame.locals for thread in dump.threads for frame in thread.frames)
+
+
+def test_dump_lets_other_threads_run(newest: Interpreter) -> None:
+    """The GIL is released while the core works: a thread counts on meanwhile."""
+    with running(newest, "tower") as target:
+        stop = threading.Event()
+        turns = 0
+
+        def count() -> None:
+            nonlocal turns
+            while not stop.is_set():
+                turns += 1
+
+        thread = threading.Thread(target=count)
+        thread.start()
+        for _ in range(20):
+            pystrobe.dump(target.pid)
+        stop.set()
+        thread.join()
+    assert turns > 0
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "builtin"),
+    [
+        (lambda: pystrobe.dump(2**22 + 12345), pystrobe.NotFoundError, LookupError),
+        (
+            lambda: pystrobe.dump(os.getpid(), pause="gently"),
+            pystrobe.InvalidArgumentError,
+            ValueError,
+        ),
+        (lambda: pystrobe.read("no/such/file.strobe"), pystrobe.NotFoundError, LookupError),
+        (lambda: pystrobe.read(__file__), pystrobe.CorruptFileError, ValueError),
+        (
+            lambda: pystrobe.read("x.strobe", mode="moon"),  # type: ignore[arg-type]
+            pystrobe.InvalidArgumentError,
+            ValueError,
+        ),
+        (
+            lambda: pystrobe.read("x.strobe", since=-1),
+            pystrobe.InvalidArgumentError,
+            ValueError,
+        ),
+    ],
+)
+def test_errors_are_exceptions_of_the_right_kind(call, kind, builtin) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(kind) as caught:
+        call()
+    error = caught.value
+    assert isinstance(error, pystrobe.Error)
+    assert isinstance(error, builtin)
+    assert error.message
+    assert str(error).startswith(error.message)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), again.message, again.hint) == (type(error), error.message, error.hint)
+
+
+def test_a_process_that_is_not_python_is_refused() -> None:
+    sleep = subprocess.Popen(["sleep", "60"])
+    try:
+        with pytest.raises(pystrobe.NotPythonError, match="sleep"):
+            pystrobe.dump(sleep.pid)
+    finally:
+        sleep.kill()
+        sleep.wait()
+
+
+def test_read_agrees_with_the_recording(newest: Interpreter, tmp_path: Path) -> None:
+    path = tmp_path / "out.strobe"
+    with running(newest, "tower") as target:
+        subprocess.run(
+            [pystrobe.executable(), "attach", str(target.pid), "-d", "1", "-r", "200", "-o", path],
+            check=True,
+            capture_output=True,
+        )
+    report = pystrobe.read(path)
+    assert report.metadata.pid == target.pid
+    assert report.metadata.wanted_rate_hz == 200
+    assert report.metadata.pystrobe_version == pystrobe.__version__
+    assert report.quality.complete
+    assert report.cut_off == ""
+    assert report.total.samples > 0
+    # Own times add up to the whole, and no function has more in all than there is.
+    assert sum(row.self.wall_ns for row in report.functions) == report.total.wall_ns
+    assert sum(row.self.cpu_ns for row in report.functions) == report.total.cpu_ns
+    assert all(
+        row.self.wall_ns <= row.total.wall_ns <= report.total.wall_ns for row in report.functions
+    )
+    ordered = [row.self.nanoseconds("cpu") for row in pystrobe.read(path, mode="cpu").functions]
+    assert ordered == sorted(ordered, reverse=True)
+    first = pystrobe.read(path, until=0.5).total.samples
+    rest = pystrobe.read(path, since=0.5).total.samples
+    assert 0 < first < report.total.samples
+    assert first + rest == pytest.approx(report.total.samples, abs=1)
+    assert pystrobe.read(path, thread=str(target.pid)).total == report.total
+    with pytest.raises(pystrobe.Error, match="no-such-thread"):
+        pystrobe.read(path, thread="no-such-thread")
+
+
+def test_a_cut_off_recording_is_read_and_said_to_be(newest: Interpreter, tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole.strobe", tmp_path / "cut.strobe"
+    with running(newest, "tower") as target:
+        subprocess.run(
+            [pystrobe.executable(), "attach", str(target.pid), "-d", "2", "-o", whole],
+            check=True,
+            capture_output=True,
+        )
+    cut.write_bytes(whole.read_bytes()[:-40])
+    report = pystrobe.read(cut)
+    assert report.cut_off
+    assert not report.quality.complete
+    assert 0 < report.total.samples <= pystrobe.read(whole).total.samples
