@@ -69,9 +69,10 @@ test: setup-build $(VENV)/.group-test $(VENV)/.installed
 matrix: setup-matrix $(VENV)/.group-test $(VENV)/.installed
 	@tests/interpreters/fetch.sh
 	@echo "The tests will run on:"; tests/interpreters/find.py
-	@scripts/test.sh $(BUILD) $(VENV)
+	@PYSTROBE_MATRIX=1 scripts/test.sh $(BUILD) $(VENV)
 
 bench: setup-matrix $(VENV)/.group-bench $(VENV)/.installed
+	@tests/interpreters/fetch.sh sid
 	@$(VENV)/bin/python bench/run.py
 
 lint: setup-lint $(VENV)/.group-lint $(VENV)/.group-test $(VENV)/.group-build

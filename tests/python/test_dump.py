@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pystrobe dump`: every thread's stack, now, and nothing made up."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import pytest
+from cases import CALL_HEAVY, Case
+from collapsed import Frame, make_frame
+from conftest import oracle_of
+from find import Interpreter
+from pystrobe_command import Pystrobe
+from running import Running, running
+
+
+def frames_of(thread: dict[str, Any]) -> tuple[Frame, ...]:
+    """Root first."""
+    return tuple(
+        make_frame(frame["function"], frame["file"], frame["line"])
+        for frame in reversed(thread["frames"])
+    )
+
+
+def wait_until_asleep(target: Running) -> None:
+    """Until every thread of it waits."""
+    for _ in range(200):
+        states = []
+        for task in os.listdir(f"/proc/{target.pid}/task"):
+            with open(f"/proc/{target.pid}/task/{task}/stat") as stat:
+                states.append(stat.read().rpartition(")")[2].split()[0])
+        if set(states) == {"S"}:
+            return
+        time.sleep(0.02)
+    pytest.fail(f"threads still run: {states}")
+
+
+def test_waiting_threads_are_shown_exactly(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
+    with running(interpreter, "frozenstack") as target:
+        wait_until_asleep(target)
+        dump = pystrobe.dump(target.pid)
+        tasks = {int(task) for task in os.listdir(f"/proc/{target.pid}/task")}
+    assert dump["pid"] == target.pid
+    assert dump["python"].startswith(interpreter.version)
+    assert dump["free_threaded"] == interpreter.free_threaded
+    threads = dump["threads"]
+    assert {thread["tid"] for thread in threads} == tasks
+    assert threads[0]["tid"] == target.pid
+    assert sorted(one["name"] for one in threads[1:]) == ["waits-0", "waits-1", "waits-2"]
+    oracle = oracle_of("frozenstack", interpreter)
+    for thread in threads:
+        assert thread["complete"]
+        assert thread["proved"]
+        assert thread["state"] == "S"
+        assert not thread["holds_gil"]
+        assert thread["interpreter"] == 0
+        assert oracle.why_impossible(frames_of(thread)) is None
+    for thread in threads[1:]:
+        own = [frame.name for frame in frames_of(thread) if frame.file == "frozenstack.py"]
+        assert own == ["outer", "middle", "wait_here"]
+        waiting = next(one for one in frames_of(thread) if one.name == "wait_here")
+        assert waiting.line == 13
+
+
+def test_locals_only_when_asked(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
+    with running(interpreter, "frozenstack") as target:
+        wait_until_asleep(target)
+        without = pystrobe.run("dump", str(target.pid), "--json").out
+        asked = pystrobe.run("dump", str(target.pid), "--locals")
+        dump = pystrobe.dump(target.pid, "--locals")
+    assert "thread 1" not in without
+    assert "secret" in asked.err
+    thread = next(one for one in dump["threads"] if one["name"] == "waits-1")
+    frame = next(one for one in thread["frames"] if one["function"] == "wait_here")
+    found = frame["locals"]
+    assert found["number"] == {"value": "1", "argument": True}
+    assert found["text"] == {"value": "'thread 1'", "argument": False}
+    assert found["gate"]["argument"]
+
+
+@pytest.mark.parametrize("case", CALL_HEAVY, ids=lambda case: case.name)
+def test_busy_code_is_dumped_every_time(
+    pystrobe: Pystrobe, interpreter: Interpreter, case: Case
+) -> None:
+    if not case.runs_on(interpreter):
+        pytest.skip(f"{case.target} needs Python {case.since}")
+    oracle = oracle_of(case.target, interpreter)
+    with running(interpreter, case.target, *case.arguments) as target:
+        for _ in range(8):
+            dump = pystrobe.dump(target.pid)
+            assert target.pid in {thread["tid"] for thread in dump["threads"]}
+            for thread in dump["threads"]:
+                if thread["proved"] and thread["complete"]:
+                    reason = oracle.why_impossible(frames_of(thread))
+                    assert reason is None, (thread["name"], frames_of(thread))
+            main = next(one for one in dump["threads"] if one["tid"] == target.pid)
+            assert main["proved"], main
+            assert main["complete"], main
+        assert target.alive()
+        assert target.status("TracerPid") == "0"
+
+
+def test_lock_holder_and_states(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    holders = set()
+    with running(newest, "idle") as target:
+        for _ in range(10):
+            dump = pystrobe.dump(target.pid)
+            assert len(dump["threads"]) == target.ready["idle"] + 1
+            holders |= {one["tid"] for one in dump["threads"] if one["holds_gil"]}
+            assert {one["state"] for one in dump["threads"][1:]} == {"S"}
+            assert dump["threads"][0]["state"] == "R"
+    assert holders == {target.pid}
+
+
+def test_dump_for_people(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "deep", "200") as target:
+        out = pystrobe.succeed("dump", str(target.pid)).out
+    assert f"{target.pid}" in out
+    assert "MainThread" in out
+    assert "spin" in out
+    assert "more times" in out
+    assert out.index("spin") < out.index("<module>")
+
+
+def test_subinterpreters_are_told_apart(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
+    case = Case("subinterpreters", since=(3, 12))
+    if not case.runs_on(interpreter):
+        pytest.skip(f"{case.target} needs Python {case.since}")
+    with running(interpreter, case.target) as target:
+        time.sleep(0.2)
+        dump = pystrobe.dump(target.pid)
+    leaves = {
+        thread["interpreter"]: {frame.name for frame in frames_of(thread)}
+        for thread in dump["threads"]
+        if thread["interpreter"] != 0
+    }
+    assert len(leaves) == 2
+    first, second = leaves.values()
+    assert not first & second - {"<module>"}
