@@ -49,7 +49,6 @@ enum LineField : uint32_t { kLineFunctionId = 1, kLineLine = 2 };
 enum FunctionField : uint32_t {
   kFunctionId = 1,
   kFunctionName = 2,
-  kFunctionSystemName = 3,
   kFunctionFileName = 4,
   kFunctionStartLine = 5,
 };
@@ -229,8 +228,9 @@ class PprofWriter {
       std::string bytes;
       Pbf pbf(bytes);
       pbf.add_uint64(kFunctionId, functions_.Get(index));
+      // No system_name: pprof would take equal names for mangled C++ and cut `<module>` and
+      // `f.<locals>.g` at their brackets.
       pbf.add_int64(kFunctionName, name);
-      pbf.add_int64(kFunctionSystemName, name);
       pbf.add_int64(kFunctionFileName, strings_.Add(tables_.text(function.file)));
       if (function.first_line != 0) pbf.add_int64(kFunctionStartLine, function.first_line);
       AppendMessage(kProfileFunction, bytes);

@@ -224,6 +224,7 @@ const std::vector<std::string_view>& OddNames() {
       "</script><!--"sv,
       "ends in a number 12"sv,
       "(app.py:1)"sv,
+      "outer.<locals>.<lambda>"sv,
   };
   return names;
 }
