@@ -30,6 +30,9 @@ build  python3-dev       -
 build  python3-venv      -
 test   libgtest-dev      gtest/gtest.h
 test   libgmock-dev      gmock/gmock.h
+test   golang-go         go
+test   chromium          chromium
+test   chromium-driver   chromedriver
 lint   clang-format-19   clang-format-19
 lint   clang-tidy-19     clang-tidy-19
 wheel  patchelf          patchelf

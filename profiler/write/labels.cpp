@@ -4,22 +4,51 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <iterator>
+#include <algorithm>
+
+#include "profiler/write/number_text.h"
 
 namespace pystrobe::write {
 namespace {
 
-// 12345678 -> "12,345,678": the eye counts groups, not digits.
-std::string Grouped(uint64_t number) {
-  std::string digits = fmt::format("{}", number);
-  for (size_t end = digits.size(); end > 3; end -= 3) digits.insert(end - 3, 1, ',');
-  return digits;
+double Share(int64_t part, int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-double Milliseconds(int64_t ns) { return static_cast<double>(ns) / 1e6; }
+std::string Time(int64_t ns) { return TimeText(static_cast<uint64_t>(std::max<int64_t>(0, ns))); }
 
-double Percent(int64_t part, int64_t whole) {
-  return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+std::string Rate(const Metadata& metadata, const Quality& quality) {
+  std::string text = fmt::format(" at {}", RateText(quality.achieved_rate_hz));
+  if (metadata.wanted_rate_hz > 0) text += " of " + RateText(metadata.wanted_rate_hz);
+  text += " Hz";
+  const bool lowered =
+      quality.final_rate_hz > 0 && quality.final_rate_hz < metadata.wanted_rate_hz * 0.995;
+  if (lowered && metadata.max_overhead > 0) {
+    text += fmt::format(" (lowered to {} Hz to hold the target at most {} % of its time)",
+                        RateText(quality.final_rate_hz), PercentText(metadata.max_overhead));
+  }
+  return text;
+}
+
+std::string Trust(const Quality& quality) {
+  if (quality.taken == 0) return "";
+  if (quality.marked == 0 && quality.proved == quality.taken) return "; all proved exact";
+  if (quality.proved == 0) return "; none proved exact: stacks may be torn";
+  // Never rounds a doubt away.
+  const double percent =
+      100.0 * static_cast<double>(quality.proved) / static_cast<double>(quality.taken);
+  return fmt::format("; {:.1f} % proved exact, {} marked as unproved", std::min(percent, 99.9),
+                     GroupDigits(quality.marked));
+}
+
+std::string Cost(const Quality& quality) {
+  std::string text = fmt::format("; target held {} ({} %)", Time(quality.held_ns),
+                                 PercentText(Share(quality.held_ns, quality.duration_ns)));
+  if (quality.run_delay_ns > 0) {
+    text += fmt::format(", {} by the kernel's count of its waiting", Time(quality.run_delay_ns));
+  }
+  return text +
+         fmt::format("; own CPU {} %", PercentText(Share(quality.own_cpu_ns, quality.duration_ns)));
 }
 
 }  // namespace
@@ -43,22 +72,19 @@ std::string_view FunctionName(const Function& function, const Tables& tables) {
 }
 
 std::string QualityLine(const Metadata& metadata, const Quality& quality) {
-  std::string line = fmt::format("{} samples", Grouped(quality.taken));
-  const auto add = [&line]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(line), format, std::forward<Args>(args)...);
-  };
-  if (quality.duration_ns > 0) add(" at {:.1f} Hz", quality.achieved_rate_hz);
-  if (metadata.wanted_rate_hz > 0) add(" (wanted {:g})", metadata.wanted_rate_hz);
-  add(": {} proved exact, {} marked", Grouped(quality.proved), Grouped(quality.marked));
-  if (quality.incomplete > 0) add(", {} incomplete", Grouped(quality.incomplete));
-  add(", {} late, {} lost", Grouped(quality.late), Grouped(quality.lost));
-  if (quality.unresolved > 0) add(", {} frames unresolved", Grouped(quality.unresolved));
-  if (quality.duration_ns > 0) {
-    add("; target held {:.1f} ms ({:.2f} %), own CPU {:.1f} ms ({:.1f} %)",
-        Milliseconds(quality.held_ns), Percent(quality.held_ns, quality.duration_ns),
-        Milliseconds(quality.own_cpu_ns), Percent(quality.own_cpu_ns, quality.duration_ns));
+  std::string line =
+      fmt::format("{} {}", GroupDigits(quality.taken), quality.taken == 1 ? "sample" : "samples");
+  line += Rate(metadata, quality) + Trust(quality);
+  line += fmt::format("; {} late, {} lost", GroupDigits(quality.late), GroupDigits(quality.lost));
+  if (quality.incomplete > 0) {
+    line += fmt::format(", {} incomplete", GroupDigits(quality.incomplete));
   }
-  if (!quality.complete) line += "; cut off, figures as of the last block";
+  if (quality.unresolved > 0) {
+    line += fmt::format(", {} frames without a name", GroupDigits(quality.unresolved));
+  }
+  line += Cost(quality);
+  if (quality.cpu_source == "stat") line += "; CPU times from 10 ms ticks";
+  if (!quality.complete) line += "; cut off: figures are as of the last block";
   return line;
 }
 

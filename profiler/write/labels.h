@@ -25,9 +25,9 @@ std::string Title(const Metadata& metadata, const WriteOptions& options);
 /// The function's name; "<unknown>" instead of an empty one.
 std::string_view FunctionName(const Function& function, const Tables& tables);
 
-/// One line telling how far the recording can be trusted: samples taken, achieved and wanted rate,
-/// proved and marked, late, lost, time the target was held, the sampler's own CPU. Leaves out what
-/// was not measured.
+/// How far the recording can be trusted, without a full stop: samples, achieved and wanted rate,
+/// proved or marked, late, lost, time the target was held, own CPU; and whatever was unusual (rate
+/// lowered, incomplete stacks, cut off). Every report shows this one sentence.
 std::string QualityLine(const Metadata& metadata, const Quality& quality);
 
 /// One line telling what was recorded: tool, interpreter, process, host, way of pausing.

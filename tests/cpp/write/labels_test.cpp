@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/write/labels.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "profiler/write/number_text.h"
 
 namespace pystrobe::write {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(LabelsTest, ThreadsAreToldApart) {
   Tables tables;
@@ -22,27 +28,82 @@ TEST(LabelsTest, TheTitleIsTheBestThereIs) {
   EXPECT_EQ(Title({}, {}), "pystrobe");
 }
 
-TEST(LabelsTest, QualityLineOfAGoodRun) {
-  const Quality quality{.taken = 9'998,
-                        .proved = 9'996,
-                        .marked = 2,
-                        .late = 3,
-                        .lost = 2,
-                        .duration_ns = 10'000'000'000,
-                        .held_ns = 45'000'000,
-                        .own_cpu_ns = 210'000'000,
-                        .achieved_rate_hz = 999.8,
-                        .complete = true};
-  EXPECT_EQ(QualityLine({.wanted_rate_hz = 1000}, quality),
-            "9,998 samples at 999.8 Hz (wanted 1000): 9,996 proved exact, 2 marked, 3 late, "
-            "2 lost; target held 45.0 ms (0.45 %), own CPU 210.0 ms (2.1 %)");
+Quality GoodRun() {
+  return {.deadlines = 9874,
+          .samples = 9874,
+          .taken = 9874,
+          .proved = 9874,
+          .duration_ns = 10'000'000'000,
+          .held_ns = 38'000'000,
+          .run_delay_ns = 41'000'000,
+          .own_cpu_ns = 210'000'000,
+          .achieved_rate_hz = 987.4,
+          .final_rate_hz = 1000,
+          .complete = true,
+          .cpu_source = "schedstat"};
 }
 
-TEST(LabelsTest, QualityLineTellsWhatWentWrong) {
-  const Quality quality{.taken = 1'234'567, .incomplete = 4, .unresolved = 5};
-  EXPECT_EQ(QualityLine({}, quality),
-            "1,234,567 samples: 0 proved exact, 0 marked, 4 incomplete, 0 late, 0 lost, 5 frames "
-            "unresolved; cut off, figures as of the last block");
+TEST(QualityLineTest, AGoodRun) {
+  EXPECT_EQ(QualityLine({.wanted_rate_hz = 1000}, GoodRun()),
+            "9,874 samples at 987 of 1,000 Hz; all proved exact; 0 late, 0 lost; target held "
+            "38.0 ms (0.38 %), 41.0 ms by the kernel's count of its waiting; own CPU 2.1 %");
+}
+
+TEST(QualityLineTest, DoubtIsNeverRoundedAway) {
+  Quality quality = GoodRun();
+  quality.proved = 9873;
+  quality.marked = 1;
+  EXPECT_THAT(QualityLine({}, quality), HasSubstr("99.9 % proved exact, 1 marked as unproved"));
+  quality.proved = 0;
+  quality.marked = 9874;
+  EXPECT_THAT(QualityLine({}, quality), HasSubstr("none proved exact"));
+}
+
+TEST(QualityLineTest, SaysThatTheRateWasLowered) {
+  const Metadata metadata{.wanted_rate_hz = 1000, .max_overhead = 0.01};
+  Quality quality = GoodRun();
+  EXPECT_THAT(QualityLine(metadata, quality), Not(HasSubstr("lowered")));
+  quality.final_rate_hz = 412;
+  EXPECT_THAT(QualityLine(metadata, quality),
+              HasSubstr("(lowered to 412 Hz to hold the target at most 1.0 % of its time)"));
+}
+
+TEST(QualityLineTest, TellsTheUnusual) {
+  Quality quality = GoodRun();
+  quality.incomplete = 3;
+  quality.unresolved = 2;
+  quality.complete = false;
+  quality.cpu_source = "stat";
+  const std::string line = QualityLine({}, quality);
+  EXPECT_THAT(line, HasSubstr("3 incomplete, 2 frames without a name"));
+  EXPECT_THAT(line, HasSubstr("10 ms ticks"));
+  EXPECT_THAT(line, HasSubstr("cut off"));
+}
+
+TEST(QualityLineTest, NothingWasSampled) {
+  EXPECT_EQ(QualityLine({.wanted_rate_hz = 1000}, {.complete = true}),
+            "0 samples at 0 of 1,000 Hz; 0 late, 0 lost; target held 0 s (0 %); own CPU 0 %");
+}
+
+TEST(NumberTextTest, ShowsTheDigitsThatMatter) {
+  EXPECT_EQ(GroupDigits(0), "0");
+  EXPECT_EQ(GroupDigits(999), "999");
+  EXPECT_EQ(GroupDigits(1'234'567), "1,234,567");
+  EXPECT_EQ(RateText(0), "0");
+  EXPECT_EQ(RateText(0.4), "0.4");
+  EXPECT_EQ(RateText(99.96), "100");
+  EXPECT_EQ(RateText(12'345.4), "12,345");
+  EXPECT_EQ(TimeText(0), "0 s");
+  EXPECT_EQ(TimeText(999), "999 ns");
+  EXPECT_EQ(TimeText(999'499), "999 us");
+  EXPECT_EQ(TimeText(999'500), "1.00 ms");
+  EXPECT_EQ(TimeText(12'345'678), "12.3 ms");
+  EXPECT_EQ(TimeText(4'520'000'000), "4.52 s");
+  EXPECT_EQ(TimeText(36'000'000'000'000), "36,000 s");
+  EXPECT_EQ(PercentText(0), "0");
+  EXPECT_EQ(PercentText(0.0000001), "<0.001");
+  EXPECT_EQ(PercentText(0.0038), "0.38");
+  EXPECT_EQ(PercentText(0.452), "45.2");
 }
 
 TEST(LabelsTest, OriginLineLeavesOutWhatIsNotKnown) {
