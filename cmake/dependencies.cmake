@@ -17,13 +17,17 @@ function(pystrobe_system_library name header library)
   find_path(${prefix}_INCLUDE_DIR ${header} REQUIRED)
   find_library(${prefix}_ARCHIVE lib${library}.a REQUIRED)
   find_library(${prefix}_SHARED lib${library}.so REQUIRED)
+  add_library(pystrobe_${name}_archive STATIC IMPORTED GLOBAL)
+  set_target_properties(pystrobe_${name}_archive PROPERTIES
+    IMPORTED_LOCATION ${${prefix}_ARCHIVE})
   add_library(pystrobe_${name} INTERFACE)
   target_include_directories(pystrobe_${name} SYSTEM INTERFACE ${${prefix}_INCLUDE_DIR})
   target_link_libraries(pystrobe_${name} INTERFACE
-    $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>,${${prefix}_SHARED},${${prefix}_ARCHIVE}>)
+    $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>,${${prefix}_SHARED},pystrobe_${name}_archive>)
 endfunction()
 
 pystrobe_system_library(zlib zlib.h z)
 pystrobe_system_library(zstd zstd.h zstd)
 pystrobe_system_library(elf libelf.h elf)
-target_link_libraries(pystrobe_elf INTERFACE pystrobe_zlib)  # sections may be compressed
+# Sections may be compressed. Said of the archives, so that the linker gets them in that order.
+target_link_libraries(pystrobe_elf_archive INTERFACE pystrobe_zlib_archive)

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "cli/understand.h"
+#include "cli/values.h"
+
+namespace pystrobe::cli {
+namespace {
+
+using Words = std::span<const std::string>;
+
+constexpr std::string_view kHelp =
+    R"(pystrobe shows where the time of a running Python program goes.
+
+Usage: pystrobe VERB [options]
+
+  attach PID             sample a running process until Ctrl-C or its end
+  run SCRIPT [args]      start a program and sample it (-m MODULE, -- COMMAND)
+  dump PID               print every thread's stack as it is now
+  report FILE.strobe     print or convert what was recorded
+  doctor [PID]           check everything that could stand in the way
+
+  pystrobe VERB --help   options and examples of a verb
+  pystrobe --version     version
+
+Examples:
+  pystrobe attach 1234                      a table of where the time goes
+  pystrobe attach 1234 -d 10 -o out.html    ten seconds, and a flame graph
+  pystrobe run script.py                    the same for a program of yours
+  pystrobe dump 1234                        what is it doing right now?
+
+Exit status: 0 success, 1 failure, 2 wrong usage; of run: the program's own.
+)";
+
+std::string UsageHint(std::string_view verb) { return fmt::format("See pystrobe {} --help", verb); }
+
+void AddSampling(CLI::App& app, RawOptions& raw) {
+  const std::string group = "Sampling";
+  app.add_option("-d,--duration", raw.duration, "Stop after so long: 10, 500ms, 2m, 1h")
+      ->type_name("TIME")
+      ->group(group);
+  app.add_option("-r,--rate", raw.rate, "Samples a second; without it 1000 or fewer")
+      ->type_name("HZ")
+      ->group(group);
+  app.add_option("--max-overhead", raw.overhead,
+                 "Lower the rate to hold the program at most\nthis share of its time; default 1% "
+                 "without -r")
+      ->type_name("SHARE")
+      ->group(group);
+  app.add_option("--pause", raw.pause,
+                 "How to hold a thread still: auto, preempt,\nptrace, none (stacks may be torn)")
+      ->type_name("HOW")
+      ->group(group);
+}
+
+void AddView(CLI::App& app, RawOptions& raw) {
+  const std::string group = "Report";
+  app.add_option("--mode", raw.mode,
+                 "wall: elapsed time; cpu: time on a processor;\ngil: time holding the lock")
+      ->type_name("MODE")
+      ->group(group);
+  app.add_option("--thread", raw.thread, "Only threads with this in their name, or this id")
+      ->type_name("X")
+      ->group(group);
+  app.add_flag("--idle", raw.idle, "Show threads too that hardly ran")->group(group);
+  app.add_option("--top", raw.top, "Lines of the table; default 20")->type_name("N")->group(group);
+}
+
+void AddOutput(CLI::App& app, RawOptions& raw) {
+  const std::string group = "Output";
+  app.add_option(
+         "-o,--output", raw.outputs,
+         "Write a file, may be repeated: .html .strobe\n.speedscope.json .pb.gz .collapsed .json")
+      ->type_name("FILE")
+      ->allow_extra_args(false)
+      ->group(group);
+  app.add_option(
+         "-f,--format", raw.format,
+         "Format, if the file's name does not tell:\nhtml strobe speedscope pprof collapsed json")
+      ->type_name("FORMAT")
+      ->group(group);
+  app.add_option("--unit", raw.unit, "Numbers in collapsed stacks: samples, us, ns")
+      ->type_name("UNIT")
+      ->group(group);
+  app.add_flag("--force", raw.force, "Overwrite files")->group(group);
+}
+
+/// The error for a user of what CLI11 found wrong.
+Error Explain(const CLI::App& app, const std::string& verb, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    std::vector<std::string> left = app.remaining();
+    std::erase(left, "--");
+    const std::string word = left.empty() ? "" : left.front();
+    const bool option = word.size() > 1 && word.front() == '-';
+    return Usage(UsageHint(verb), "{}: {} '{}'", verb,
+                 option ? "there is no option" : "nothing is expected at", word)
+        .error();
+  }
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    return Usage(UsageHint(verb), "{}: {} is missing", verb,
+                 verb == "report" ? "the file to read" : "the process id")
+        .error();
+  }
+  return Usage(UsageHint(verb), "{}: {}", verb, error.what()).error();
+}
+
+/// Runs the parser; true when it asked for help.
+Result<bool> Parse(CLI::App& app, const std::string& verb, Words words) {
+  std::vector<std::string> reversed(words.rbegin(), words.rend());
+  try {
+    app.parse(std::move(reversed));
+  } catch (const CLI::CallForHelp&) {
+    return true;
+  } catch (const CLI::ParseError& error) {
+    return std::unexpected(Explain(app, verb, error));
+  }
+  return false;
+}
+
+/// CLI11's, with our usage line.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  explicit HelpFormatter(std::string usage) : usage_(std::move(usage)) { column_width(27); }
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "Usage: pystrobe " + usage_ + "\n";
+  }
+
+ private:
+  std::string usage_;
+};
+
+void Describe(CLI::App& app, const std::string& usage, const std::string& examples) {
+  app.formatter(std::make_shared<HelpFormatter>(usage));
+  app.footer("\n" + examples);
+  app.set_help_flag("-h,--help", "Print this help");
+}
+
+void AddRecording(CLI::App& app, RawOptions& raw) {
+  AddSampling(app, raw);
+  AddView(app, raw);
+  AddOutput(app, raw);
+  app.add_flag("-q,--quiet", raw.quiet, "Print nothing but errors")->group("Output");
+}
+
+Result<Command> ParseAttach(Words words) {
+  RawOptions raw;
+  CLI::App app("Samples a running Python process and shows where its time goes.");
+  Describe(app, "attach PID [options]",
+           "Examples:\n"
+           "  pystrobe attach 1234                     until Ctrl-C or the end of 1234\n"
+           "  pystrobe attach 1234 -d 10 -o out.html   ten seconds, a flame graph\n"
+           "  pystrobe attach 1234 -o a.strobe         record now, `pystrobe report` later\n"
+           "  pystrobe attach 1234 -r 100 --mode cpu   100 Hz, processor time only\n");
+  app.add_option("PID", raw.pid, "The process to sample")->required();
+  AddRecording(app, raw);
+  auto help = Parse(app, "attach", words);
+  if (!help) return std::unexpected(help.error());
+  if (*help) return PrintAndExit{app.help()};
+  auto pid = ParsePid(raw.pid);
+  if (!pid) return std::unexpected(pid.error());
+  auto record = UnderstandRecord(raw);
+  if (!record) return std::unexpected(record.error());
+  return AttachOptions{*pid, *std::move(record)};
+}
+
+/// How many of `words` are options of `app` with their values; the program of `run` begins behind.
+size_t CountOptionWords(const CLI::App& app, Words words) {
+  const auto takes_value = [&app](const std::string& name) {
+    const CLI::Option* option = app.get_option_no_throw(name);
+    return option != nullptr && option->get_items_expected_max() > 0;
+  };
+  size_t i = 0;
+  while (i < words.size()) {
+    const std::string& word = words[i];
+    if (word == "--" || word == "-m" || word.size() < 2 || word[0] != '-') break;
+    bool value_follows = false;
+    if (word.starts_with("--")) {
+      value_follows = word.find('=') == std::string::npos && takes_value(word);
+    } else {
+      // A cluster such as -qr 100: the first letter that takes a value takes the rest, if any.
+      size_t letter = 1;
+      while (letter < word.size() && !takes_value({'-', word[letter]})) ++letter;
+      value_follows = letter + 1 == word.size();
+    }
+    i += value_follows ? 2 : 1;
+  }
+  return std::min(i, words.size());
+}
+
+Result<Command> ParseRun(Words words) {
+  RawOptions raw;
+  CLI::App app(
+      "Starts a program, samples it from outside, and reports on stderr when it has\n"
+      "ended. Its input, output and exit status are its own.");
+  Describe(app, "run [options] SCRIPT | -m MODULE | -- COMMAND  [args]",
+           "Examples:\n"
+           "  pystrobe run script.py --its-own-options\n"
+           "  pystrobe run -o out.html -m http.server\n"
+           "  pystrobe run -- venv/bin/gunicorn app:app\n");
+  app.add_option("--python", raw.python,
+                 "Interpreter for SCRIPT and -m; default\n$PYSTROBE_PYTHON, the active virtual\n"
+                 "environment's, or python3")
+      ->type_name("PATH")
+      ->group("Program");
+  AddRecording(app, raw);
+  const size_t count = CountOptionWords(app, words);
+  auto help = Parse(app, "run", words.first(count));
+  if (!help) return std::unexpected(help.error());
+  if (*help) return PrintAndExit{app.help()};
+  RunOptions options;
+  words = words.subspan(count);
+  options.is_command = !words.empty() && words[0] == "--";
+  if (options.is_command) words = words.subspan(1);
+  options.program.assign(words.begin(), words.end());
+  if (options.program.empty() || options.program == std::vector<std::string>{"-m"}) {
+    return Usage("Name a script, -m and a module, or -- and a command: pystrobe run script.py",
+                 "run: the program to run is missing");
+  }
+  if (!raw.python.empty()) options.python = raw.python;
+  if (options.is_command && options.python) {
+    return Usage("Leave --python out, or name a script.",
+                 "--python {} concerns scripts and -m, but '{}' is a command of its own",
+                 raw.python, options.program[0]);
+  }
+  auto record = UnderstandRecord(raw);
+  if (!record) return std::unexpected(record.error());
+  options.record = *std::move(record);
+  for (const OutputRequest& output : options.record.outputs) {
+    if (output.to_stdout()) {
+      return Usage("Name a file with -o.",
+                   "run cannot write to standard output, which is the program's");
+    }
+  }
+  return options;
+}
+
+Result<Command> ParseDump(Words words) {
+  RawOptions raw;
+  CLI::App app("Prints every thread's stack as it is now, most recent call first.");
+  Describe(app, "dump PID [options]",
+           "Examples:\n"
+           "  pystrobe dump 1234\n"
+           "  pystrobe dump 1234 --json | jq '.threads[].frames[0]'\n");
+  app.add_option("PID", raw.pid, "The process to look at")->required();
+  app.add_flag("--json", raw.json, "Print JSON");
+  app.add_flag("--locals", raw.locals, "Print local variables too: values may be secret");
+  app.add_option("--pause", raw.pause, "How to hold a thread still: auto, preempt,\nptrace, none")
+      ->type_name("HOW");
+  auto help = Parse(app, "dump", words);
+  if (!help) return std::unexpected(help.error());
+  if (*help) return PrintAndExit{app.help()};
+  auto pid = ParsePid(raw.pid);
+  if (!pid) return std::unexpected(pid.error());
+  auto pause = UnderstandPause(raw.pause);
+  if (!pause) return std::unexpected(pause.error());
+  return DumpVerbOptions{*pid, raw.json, raw.locals, *pause};
+}
+
+Result<Command> ParseReport(Words words) {
+  RawOptions raw;
+  CLI::App app("Reads a recording and prints a table, or writes it in another format.");
+  Describe(app, "report FILE.strobe [options]",
+           "Examples:\n"
+           "  pystrobe report a.strobe --mode cpu\n"
+           "  pystrobe report a.strobe -o a.html\n"
+           "  pystrobe report a.strobe -f collapsed --since 10 --until 20 | sort\n");
+  app.add_option("FILE", raw.file, "The recording")->required();
+  AddView(app, raw);
+  app.add_option("--since", raw.since, "Leave out what was before; counts from the start")
+      ->type_name("TIME")
+      ->group("Report");
+  app.add_option("--until", raw.until, "Leave out what came after")
+      ->type_name("TIME")
+      ->group("Report");
+  AddOutput(app, raw);
+  auto help = Parse(app, "report", words);
+  if (!help) return std::unexpected(help.error());
+  if (*help) return PrintAndExit{app.help()};
+  ReportOptions options{raw.file, {}, {}, raw.force};
+  auto view = UnderstandView(raw);
+  if (!view) return std::unexpected(view.error());
+  options.view = *std::move(view);
+  auto outputs = UnderstandOutputs(raw);
+  if (!outputs) return std::unexpected(outputs.error());
+  options.outputs = *std::move(outputs);
+  for (const OutputRequest& output : options.outputs) {
+    if (output.format == write::Format::kStrobe) {
+      return Usage(fmt::format("Copy the file: cp {} NAME", raw.file),
+                   "report does not write .strobe: {} is one already", raw.file);
+    }
+  }
+  if (auto pairs = CheckPairs(raw, options.outputs); !pairs) {
+    return std::unexpected(pairs.error());
+  }
+  return options;
+}
+
+Result<Command> ParseDoctor(Words words) {
+  RawOptions raw;
+  CLI::App app("Checks everything that could keep pystrobe from sampling, and tells the cure.");
+  Describe(app, "doctor [PID]",
+           "Examples:\n"
+           "  pystrobe doctor          this machine and these privileges\n"
+           "  pystrobe doctor 1234     and whether process 1234 can be sampled\n");
+  app.add_option("PID", raw.pid, "A process to check as well");
+  auto help = Parse(app, "doctor", words);
+  if (!help) return std::unexpected(help.error());
+  if (*help) return PrintAndExit{app.help()};
+  DoctorOptions options;
+  if (!raw.pid.empty()) {
+    auto pid = ParsePid(raw.pid);
+    if (!pid) return std::unexpected(pid.error());
+    options.pid = *pid;
+  }
+  return options;
+}
+
+}  // namespace
+
+Result<Command> ParseCommandLine(Words words) {
+  if (words.empty()) return PrintAndExit{std::string(kHelp)};
+  const std::string& verb = words[0];
+  words = words.subspan(1);
+  if (verb == "-h" || verb == "--help" || verb == "help") return PrintAndExit{std::string(kHelp)};
+  if (verb == "--version" || verb == "-V") return PrintAndExit{"pystrobe " PYSTROBE_VERSION "\n"};
+  if (verb == "attach") return ParseAttach(words);
+  if (verb == "run") return ParseRun(words);
+  if (verb == "dump") return ParseDump(words);
+  if (verb == "report") return ParseReport(words);
+  if (verb == "doctor") return ParseDoctor(words);
+  std::string hint = "The verbs are attach, run, dump, report and doctor; see pystrobe --help";
+  if (!verb.empty() &&
+      std::all_of(verb.begin(), verb.end(), [](unsigned char c) { return std::isdigit(c) != 0; })) {
+    hint = fmt::format("To sample a process: pystrobe attach {}", verb);
+  } else if (verb.ends_with(".py")) {
+    hint = fmt::format("To run a program: pystrobe run {}", verb);
+  } else if (verb.ends_with(".strobe")) {
+    hint = fmt::format("To read a recording: pystrobe report {}", verb);
+  }
+  return Usage(std::move(hint), "there is no verb '{}'", verb);
+}
+
+}  // namespace pystrobe::cli

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line: words in, options out, or an error that names the word. Nothing here looks at
+// the machine, but for `run`, which finds the program to start. [main thread]
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cli/output_file.h"
+#include "profiler/analyze/profile.h"
+#include "profiler/base/error.h"
+#include "profiler/write/writer.h"
+#include "sampler/remote/sampler.h"
+
+namespace pystrobe::cli {
+
+/// How a recording is looked at.
+struct View {
+  Mode mode = Mode::kWall;
+  bool idle = false;                  ///< --idle
+  std::optional<std::string> thread;  ///< --thread
+  int64_t since_ns = 0;
+  std::optional<int64_t> until_ns;
+  write::Unit unit = write::Unit::kSamples;
+  uint32_t top = 20;  ///< lines of the table
+};
+
+/// What `attach` and `run` share.
+struct RecordOptions {
+  remote::SamplerOptions sampler;
+  View view;
+  std::vector<OutputRequest> outputs;
+  bool force = false;
+  bool quiet = false;
+};
+
+struct AttachOptions {
+  pid_t pid = 0;
+  RecordOptions record;
+};
+
+struct RunOptions {
+  RecordOptions record;
+  std::optional<std::string> python;  ///< --python
+  bool is_command = false;            ///< behind "--": any program, not an argument of Python's
+  std::vector<std::string>
+      program;  ///< script and arguments, "-m" module and arguments, or command
+};
+
+struct DumpVerbOptions {
+  pid_t pid = 0;
+  bool json = false;
+  bool locals = false;
+  remote::PauseMode pause = remote::PauseMode::kAuto;
+};
+
+struct ReportOptions {
+  std::string file;
+  View view;
+  std::vector<OutputRequest> outputs;
+  bool force = false;
+};
+
+struct DoctorOptions {
+  std::optional<pid_t> pid;
+};
+
+/// Text to print instead of doing anything: --help or --version.
+struct PrintAndExit {
+  std::string text;
+};
+
+using Command = std::variant<PrintAndExit, AttachOptions, RunOptions, DumpVerbOptions,
+                             ReportOptions, DoctorOptions>;
+
+/// Parses everything behind the program's name. Errors: kInvalidArgument.
+Result<Command> ParseCommandLine(std::span<const std::string> words);
+
+}  // namespace pystrobe::cli

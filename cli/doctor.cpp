@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/doctor.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "cli/message.h"
+#include "cli/terminal.h"
+#include "cli/text.h"
+#include "cli/verbs.h"
+
+namespace pystrobe::cli {
+namespace {
+
+using remote::Check;
+using remote::CheckState;
+
+std::string Lines(std::string_view text, int width, int indent) {
+  std::string out;
+  const std::string margin(static_cast<size_t>(indent), ' ');
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    out += margin + Wrap(margin + Printable(text.substr(0, end)), width, indent);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return out;
+}
+
+std::string CheckText(const Check& check, int name_width, const Terminal& terminal) {
+  const Palette palette(terminal.color);
+  constexpr int kStateWidth = 4;
+  const int indent = kStateWidth + 2 + name_width + 2;
+  const std::string_view style = check.state == CheckState::kOk     ? palette.faint
+                                 : check.state == CheckState::kFail ? palette.hot
+                                                                    : palette.strong;
+  std::string text = fmt::format("{}{:<{}}{}  {}  ", style, remote::CheckStateName(check.state),
+                                 kStateWidth, palette.reset, PadRight(check.name, name_width));
+  const std::string seen = Lines(check.seen, terminal.width, indent);
+  text += seen.empty() ? "\n" : seen.substr(static_cast<size_t>(indent));
+  text += Lines(check.meaning, terminal.width, indent);
+  text += Lines(check.cure, terminal.width, indent);
+  return text;
+}
+
+}  // namespace
+
+int Doctor(const DoctorOptions& options) {
+  const std::vector<Check> checks = remote::RunChecks(options.pid);
+  const Terminal terminal = DescribeTerminal(STDOUT_FILENO, kProcessEnvironment);
+  int name_width = 0;
+  for (const Check& check : checks) name_width = std::max(name_width, DisplayWidth(check.name));
+  std::string text;
+  for (const Check& check : checks) text += CheckText(check, name_width, terminal);
+  const bool failed = std::any_of(checks.begin(), checks.end(), [](const Check& check) {
+    return check.state == CheckState::kFail;
+  });
+  const bool warned = std::any_of(checks.begin(), checks.end(), [](const Check& check) {
+    return check.state == CheckState::kWarn;
+  });
+  text += failed   ? "\nSomething above stops sampling.\n"
+          : warned ? "\nSampling works, with the limits above.\n"
+                   : "\nEverything is in order.\n";
+  const bool printed = PrintToStdout(text);
+  return failed || !printed ? kExitFailure : kExitOk;
+}
+
+}  // namespace pystrobe::cli

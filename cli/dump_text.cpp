@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/dump_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/text.h"
+#include "cli/values.h"
+
+namespace pystrobe::cli {
+namespace {
+
+using remote::DumpFrame;
+using remote::DumpThread;
+
+/// Identical frames in a row from this number on are folded into one line.
+constexpr size_t kFoldFrom = 4;
+constexpr int kWidestFunction = 40;
+
+std::string StateText(char state) {
+  switch (state) {
+    case 'R':
+      return "running";
+    case 'S':
+      return "waiting";
+    case 'D':
+      return "waiting for a device";
+    case 'T':
+      return "stopped";
+    case 't':
+      return "stopped by a debugger";
+    default:
+      return fmt::format("state {}", state);
+  }
+}
+
+std::string ThreadHeading(const DumpThread& thread, bool free_threaded, const Palette& palette) {
+  std::string text = fmt::format("{}Thread {} \"{}\"{} {}", palette.strong, thread.tid,
+                                 Printable(thread.name), palette.reset, StateText(thread.state));
+  if (thread.holds_gil) text += free_threaded ? ", attached" : ", holds the GIL";
+  if (thread.interpreter != 0) text += fmt::format(", interpreter {}", thread.interpreter);
+  if (!thread.complete) text += ", stack incomplete";
+  if (!thread.proved) text += ", not proved exact";
+  return text + "\n";
+}
+
+bool SamePlace(const DumpFrame& a, const DumpFrame& b) {
+  return a.line == b.line && a.function == b.function && a.file == b.file && a.locals.empty() &&
+         b.locals.empty();
+}
+
+std::string FrameText(const DumpFrame& frame, int function_width, const Terminal& terminal,
+                      const Palette& palette) {
+  constexpr int kIndent = 4;
+  const std::string place =
+      Printable(frame.file) + (frame.line != 0 ? fmt::format(":{}", frame.line) : "");
+  const std::string function = Printable(frame.function);
+  std::string text =
+      fmt::format("{:{}}{}  {}{}{}\n", "", kIndent, PadRight(function, function_width),
+                  palette.faint, place, palette.reset);
+  for (const pyabi::Local& local : frame.locals) {
+    const std::string line = fmt::format("{} = {}", Printable(local.name), Printable(local.value));
+    text +=
+        fmt::format("{:{}}{}\n", "", 2 * kIndent,
+                    CutEnd(line, std::max(40, terminal.width - 2 * kIndent), terminal.ellipsis));
+  }
+  return text;
+}
+
+std::string FramesText(const DumpThread& thread, const Terminal& terminal, const Palette& palette) {
+  if (thread.frames.empty()) return "    (no Python frames)\n";
+  int width = 0;
+  for (const DumpFrame& frame : thread.frames) {
+    width = std::max(width, DisplayWidth(Printable(frame.function)));
+  }
+  width = std::min(width, kWidestFunction);
+  std::string text;
+  for (size_t i = 0; i < thread.frames.size();) {
+    size_t end = i + 1;
+    while (end < thread.frames.size() && SamePlace(thread.frames[i], thread.frames[end])) ++end;
+    const size_t count = end - i;
+    const size_t shown = count >= kFoldFrom ? 1 : count;
+    for (size_t k = 0; k < shown; ++k) {
+      text += FrameText(thread.frames[i], width, terminal, palette);
+    }
+    if (shown < count) {
+      text += fmt::format("    (the same line {} more times)\n", GroupDigits(count - shown));
+    }
+    i = end;
+  }
+  return text;
+}
+
+std::string Quoted(std::string_view text) {
+  std::string out = "\"";
+  // Bytes that are no UTF-8 would make the whole document unreadable.
+  for (const char c : ValidUtf8(text)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20 || byte == 0x7F) {
+      out += fmt::format("\\u{:04x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string Joined(const std::vector<std::string>& parts) {
+  return fmt::format("{}", fmt::join(parts, ","));
+}
+
+std::string FrameJson(const DumpFrame& frame, bool locals) {
+  std::string text = fmt::format(R"({{"function":{},"file":{},"line":{})", Quoted(frame.function),
+                                 Quoted(frame.file), frame.line);
+  if (locals) {
+    std::vector<std::string> parts;
+    for (const pyabi::Local& local : frame.locals) {
+      parts.push_back(fmt::format(R"({}:{{"value":{},"argument":{}}})", Quoted(local.name),
+                                  Quoted(local.value), local.is_argument));
+    }
+    text += fmt::format(R"(,"locals":{{{}}})", Joined(parts));
+  }
+  return text + "}";
+}
+
+std::string ThreadJson(const DumpThread& thread, bool locals) {
+  std::vector<std::string> frames;
+  for (const DumpFrame& frame : thread.frames) frames.push_back(FrameJson(frame, locals));
+  return fmt::format(
+      R"({{"tid":{},"name":{},"interpreter":{},"state":{},"holds_gil":{},"proved":{},"complete":{},)"
+      R"("frames":[{}]}})",
+      thread.tid, Quoted(thread.name), thread.interpreter,
+      Quoted(std::string_view(&thread.state, 1)), thread.holds_gil, thread.proved, thread.complete,
+      Joined(frames));
+}
+
+}  // namespace
+
+std::string DumpText(const remote::Dump& dump, const Terminal& terminal) {
+  const Palette palette(terminal.color);
+  const remote::TargetInfo& target = dump.target;
+  const std::string command = target.command.empty()
+                                  ? target.executable
+                                  : fmt::format("{}", fmt::join(target.command, " "));
+  std::string text =
+      fmt::format("{}{}{}, pid {}, Python {}{}; most recent call first\n", palette.strong,
+                  CutEnd(Printable(command), std::max(20, terminal.width / 2), terminal.ellipsis),
+                  palette.reset, target.pid, target.layout.version.ToString(),
+                  target.layout.free_threaded ? " free-threaded" : "");
+  for (const DumpThread& thread : dump.threads) {
+    text += "\n" + ThreadHeading(thread, target.layout.free_threaded, palette);
+    text += FramesText(thread, terminal, palette);
+  }
+  return text;
+}
+
+std::string DumpJson(const remote::Dump& dump, bool locals) {
+  std::vector<std::string> command, threads;
+  for (const std::string& word : dump.target.command) command.push_back(Quoted(word));
+  for (const DumpThread& thread : dump.threads) threads.push_back(ThreadJson(thread, locals));
+  return fmt::format(
+      R"({{"pid":{},"python":{},"free_threaded":{},"command":[{}],"held_ns":{},"threads":[{}]}})"
+      "\n",
+      dump.target.pid, Quoted(dump.target.layout.version.ToString()),
+      dump.target.layout.free_threaded, Joined(command), dump.held_ns, Joined(threads));
+}
+
+}  // namespace pystrobe::cli

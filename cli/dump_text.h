@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A dump as text and as JSON. [any thread]
+#pragma once
+
+#include <string>
+
+#include "cli/terminal.h"
+#include "sampler/remote/dump.h"
+
+namespace pystrobe::cli {
+
+/// Every thread with its frames, most recent call first: the top line is what it is doing now.
+/// Frames that repeat at the same line (deep recursion) are folded.
+std::string DumpText(const remote::Dump& dump, const Terminal& terminal);
+
+/// {"pid", "python", "command": [...], "threads": [{"tid", "name", "interpreter", "state",
+/// "holds_gil", "proved", "complete", "frames": [{"function", "file", "line",
+/// "locals": {name: {"value", "argument"}}}]}]}; frames most recent call first, "locals" only if
+/// `locals`.
+std::string DumpJson(const remote::Dump& dump, bool locals);
+
+}  // namespace pystrobe::cli

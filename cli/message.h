@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Talking to the user. Reports go to stdout, everything else to stderr. A stream that nobody reads
+// any more is no error. [main thread]
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "profiler/base/error.h"
+
+namespace pystrobe::cli {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailure = 1;
+inline constexpr int kExitUsage = 2;
+
+/// kExitUsage for kInvalidArgument, else kExitFailure.
+int ExitCodeFor(const Error& error);
+
+/// "pystrobe: message" and the hint, each line indented, ending with a newline.
+std::string ErrorText(const Error& error);
+/// Prints ErrorText to stderr.
+void PrintError(const Error& error);
+/// Prints "pystrobe: line" to stderr.
+void PrintNote(std::string_view line);
+
+/// Writes everything. Fails with kIo, of which EPIPE is told apart by `closed`.
+struct WriteFailure {
+  bool closed = false;  ///< the reader went away
+  Error error;
+};
+std::expected<void, WriteFailure> WriteAll(int fd, std::string_view text);
+
+/// Writes `text` to stdout. True also when the reader went away; else prints the error.
+bool PrintToStdout(std::string_view text);
+
+}  // namespace pystrobe::cli

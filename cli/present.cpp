@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/present.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/message.h"
+#include "cli/quality_text.h"
+#include "cli/table.h"
+#include "cli/text.h"
+#include "cli/values.h"
+
+namespace pystrobe::cli {
+namespace {
+
+std::string WorkingDirectory() {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::current_path(error);
+  return error ? std::string() : path.string();
+}
+
+bool WriteOutput(OutputFile& output, const Profile& profile, const PresentOptions& options) {
+  const write::Format format = output.request().format;
+  const write::WriteOptions write_options{options.view.mode, options.view.unit, {}};
+  auto filled = output.Fill([&](write::Output& bytes) -> Result<void> {
+    if (format == write::Format::kStrobe) return CopyFile(options.recording_fd, bytes);
+    return write::Write(format, profile, write_options, bytes);
+  });
+  if (!filled) {
+    PrintError(filled.error());
+    return false;
+  }
+  if (!options.quiet && !output.request().to_stdout()) {
+    PrintNote(fmt::format("wrote {}; {}", output.request().path,
+                          write::HowToOpen(format, output.request().path)));
+  }
+  return true;
+}
+
+void Print(int fd, std::string_view text) {
+  const auto written = WriteAll(fd, text);
+  if (!written && !written.error().closed) PrintError(written.error().error);
+}
+
+void PrintTable(const store::StrobeFile& recording, const Profile& profile,
+                const PresentOptions& options, bool table) {
+  const int fd = table ? options.table_fd : STDERR_FILENO;
+  const Terminal terminal = DescribeTerminal(fd, kProcessEnvironment);
+  std::string text;
+  if (table) {
+    text =
+        FormatTable(profile, {options.view.mode, options.view.top, terminal, WorkingDirectory()});
+    text += "\n";
+  }
+  text += Wrap(QualityText(recording.metadata(), recording.quality()), terminal.width, 2);
+  if (!recording.cut_off().empty()) {
+    text += Wrap(Printable(recording.cut_off()), terminal.width, 2);
+  }
+  Print(fd, text);
+}
+
+}  // namespace
+
+bool Present(const store::StrobeFile& recording, std::vector<OutputFile>& outputs,
+             const PresentOptions& options) {
+  auto profile = Fold(recording, {.thread = options.view.thread,
+                                  .since_ns = options.view.since_ns,
+                                  .until_ns = options.view.until_ns,
+                                  .include_idle = options.view.idle});
+  if (!profile) {
+    PrintError(profile.error());
+    return false;
+  }
+  const bool stdout_taken =
+      std::any_of(outputs.begin(), outputs.end(),
+                  [](const OutputFile& output) { return output.request().to_stdout(); });
+  if (!options.quiet) PrintTable(recording, *profile, options, !stdout_taken);
+  bool all_written = true;
+  for (OutputFile& output : outputs) {
+    all_written = WriteOutput(output, *profile, options) && all_written;
+  }
+  return all_written;
+}
+
+}  // namespace pystrobe::cli

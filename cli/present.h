@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What happens with a recording: the table, the quality line, the files. [main thread]
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "cli/invoker.h"
+#include "cli/output_file.h"
+#include "profiler/store/strobe.h"
+
+namespace pystrobe::cli {
+
+struct PresentOptions {
+  View view;
+  bool quiet = false;     ///< neither table nor "wrote" lines
+  int table_fd = 1;       ///< where table and quality line go; stderr for `run`
+  int recording_fd = -1;  ///< copied to outputs of format .strobe that were not streamed to
+};
+
+/// Folds `recording`, writes `outputs`, then prints the table (unless an output is standard output)
+/// and the quality line. Errors are printed. False when anything but the table failed.
+bool Present(const store::StrobeFile& recording, std::vector<OutputFile>& outputs,
+             const PresentOptions& options);
+
+}  // namespace pystrobe::cli

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `attach` and `run` share: outputs opened, a sampler run, the recording presented, nothing
+// lost. [main thread]
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "cli/invoker.h"
+#include "cli/output_file.h"
+#include "cli/recorder.h"
+#include "cli/signals.h"
+#include "sampler/remote/sampler.h"
+
+namespace pystrobe::cli {
+
+/// One recording, from the opened outputs to the printed table.
+class RecordingSession {
+ public:
+  /// Opens the outputs. Fails before anything was sampled. `options` and `signals` must outlive the
+  /// session.
+  static Result<std::unique_ptr<RecordingSession>> Open(const RecordOptions& options,
+                                                        StopSignals& signals);
+
+  /// Samples until the end. Errors of the sampler after its start are kept for Report.
+  std::optional<remote::EndReason> Sample(remote::Sampler& sampler, bool show_progress);
+
+  /// Writes files and prints table and quality line to `table_fd`. If anything fails, the recording
+  /// is kept somewhere and the place is told. True when all went well.
+  bool Report(int table_fd);
+
+ private:
+  RecordingSession(const RecordOptions& options, StopSignals& signals);
+  Result<void> OpenOutputs();
+  void Keep(int fd);
+
+  const RecordOptions& options_;
+  StopSignals& signals_;
+  std::optional<Invoker> invoker_;
+  std::vector<OutputFile> outputs_;
+  std::optional<OutputRequest> stream_;  // the .strobe that is written while sampling
+  std::unique_ptr<Recorder> recorder_;
+  std::optional<Error> sampling_error_;
+};
+
+}  // namespace pystrobe::cli

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/recorder.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace pystrobe::cli {
+namespace {
+
+/// A writer seals a block about once a second; three leave room for a slow disk.
+constexpr int64_t kHeldBackNs = 3'000'000'000;
+
+}  // namespace
+
+Result<ScopedFd> CreateMemoryFile() {
+  ScopedFd fd(memfd_create("pystrobe-recording", MFD_CLOEXEC));
+  if (!fd.valid()) {
+    return FailErrno(errno, ErrorCode::kIo, "cannot make a file in memory for the recording");
+  }
+  return fd;
+}
+
+Recorder::Recorder(ScopedFd fd, std::string name, std::atomic<bool>& stop)
+    : name_(std::move(name)),
+      stop_(stop),
+      writer_(std::make_unique<store::StrobeWriter>(std::move(fd), name_)) {}
+
+Recorder::~Recorder() = default;
+
+Result<void> Recorder::Begin(const Metadata& metadata) {
+  metadata_ = metadata;
+  return writer_->Begin(metadata);
+}
+
+Result<void> Recorder::Append(const Tables& tables, std::span<const Sample> samples,
+                              const Quality& so_far) {
+  if (!failure_) {
+    recent_.insert(recent_.end(), samples.begin(), samples.end());
+    while (!recent_.empty() && !samples.empty() &&
+           recent_.front().time_ns < samples.back().time_ns - kHeldBackNs) {
+      recent_.pop_front();
+      ++recent_begin_;
+    }
+  }
+  auto appended = writer_->Append(tables, samples, so_far);
+  if (appended || failure_) return appended;
+  return MoveToMemory(appended.error(), tables, so_far);
+}
+
+Result<void> Recorder::Finish(const Tables& tables, const Quality& quality) {
+  auto finished = writer_->Finish(tables, quality);
+  if (finished || failure_) return finished;
+  if (auto moved = MoveToMemory(finished.error(), tables, quality); !moved) return moved;
+  return writer_->Finish(tables, quality);
+}
+
+Result<void> Recorder::MoveToMemory(const Error& error, const Tables& tables,
+                                    const Quality& so_far) {
+  failure_ = error;
+  stop_ = true;
+  ScopedFd full = writer_->TakeFd();
+  auto memory = CreateMemoryFile();
+  if (!memory) return std::unexpected(error);
+  writer_ = std::make_unique<store::StrobeWriter>(*std::move(memory), "memory");
+  if (auto begun = writer_->Begin(metadata_); !begun) return begun;
+
+  // Ids are dense and in order of appearance, so those in the file mean the same in `tables`.
+  constexpr size_t kBatch = 4096;
+  uint64_t copied = 0;
+  std::vector<Sample> batch;
+  Result<void> appended;
+  const auto flush = [&] {
+    if (appended) appended = writer_->Append(tables, batch, so_far);
+    batch.clear();
+  };
+  if (auto file = store::StrobeFile::Open(std::move(full), name_)) {
+    auto read = (*file)->ForEachSample([&](const Sample& sample) {
+      ++copied;
+      batch.push_back(sample);
+      if (batch.size() == kBatch) flush();
+    });
+    if (!read) return read;
+  }
+  const uint64_t skip = copied > recent_begin_ ? copied - recent_begin_ : 0;
+  for (size_t i = std::min<size_t>(skip, recent_.size()); i < recent_.size(); ++i) {
+    batch.push_back(recent_[i]);
+  }
+  flush();
+  recent_.clear();
+  return appended;
+}
+
+ScopedFd Recorder::TakeFd() { return writer_->TakeFd(); }
+
+}  // namespace pystrobe::cli

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Takes a recording into a file and does not lose it when the file cannot take more. [one thread at
+// a time]
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "profiler/base/error.h"
+#include "profiler/base/scoped_fd.h"
+#include "profiler/model/recording.h"
+#include "profiler/store/strobe.h"
+
+namespace pystrobe::cli {
+
+/// An anonymous file in memory.
+Result<ScopedFd> CreateMemoryFile();
+
+/// Writes .strobe to a descriptor that can be read back. When writing fails (disk full), everything
+/// recorded so far, also what the file did not take, moves to memory, `stop` is set, and the sink
+/// goes on accepting, so that the sampler ends in good order.
+class Recorder final : public RecordingSink {
+ public:
+  Recorder(ScopedFd fd, std::string name, std::atomic<bool>& stop);
+  ~Recorder() override;
+
+  Result<void> Begin(const Metadata& metadata) override;
+  Result<void> Append(const Tables& tables, std::span<const Sample> samples,
+                      const Quality& so_far) override;
+  Result<void> Finish(const Tables& tables, const Quality& quality) override;
+
+  /// Why the file did not take everything; nothing when it did.
+  const std::optional<Error>& failure() const { return failure_; }
+
+  /// Ends the writing and gives the descriptor of the whole recording: the file's own, or that of
+  /// the memory it moved to.
+  ScopedFd TakeFd();
+
+ private:
+  Result<void> MoveToMemory(const Error& error, const Tables& tables, const Quality& so_far);
+
+  std::string name_;
+  std::atomic<bool>& stop_;
+  std::unique_ptr<store::StrobeWriter> writer_;
+  std::optional<Error> failure_;
+  Metadata metadata_;
+  // The youngest samples: those that a writer may still hold back when its file fails.
+  std::deque<Sample> recent_;
+  uint64_t recent_begin_ = 0;  // number in the recording of recent_.front()
+};
+
+}  // namespace pystrobe::cli

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_command.h"
+
+#include <unistd.h>
+
+namespace pystrobe::cli {
+namespace {
+
+std::string FindPython(const RunOptions& options, Environment environment) {
+  if (options.python) return *options.python;
+  if (const auto python = environment("PYSTROBE_PYTHON"); python && !python->empty()) {
+    return *python;
+  }
+  if (const auto venv = environment("VIRTUAL_ENV"); venv && !venv->empty()) {
+    const std::string python = *venv + "/bin/python";
+    if (access(python.c_str(), X_OK) == 0) return python;
+  }
+  return "python3";
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> CommandToRun(const RunOptions& options, Environment environment) {
+  if (options.is_command) return options.program;
+  const std::string& script = options.program.front();
+  if (script != "-m" && script != "-" && access(script.c_str(), F_OK) != 0) {
+    std::string hint = "To run a module write -m before it.";
+    if (script.find('/') == std::string::npos) {
+      hint = fmt::format("To run a command write -- before it: pystrobe run -- {}", script);
+    }
+    return FailWithHint(ErrorCode::kNotFound, std::move(hint), "there is no script {}", script);
+  }
+  std::vector<std::string> command{FindPython(options, environment)};
+  command.insert(command.end(), options.program.begin(), options.program.end());
+  return command;
+}
+
+}  // namespace pystrobe::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which program `run` starts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "cli/terminal.h"
+#include "profiler/base/error.h"
+
+namespace pystrobe::cli {
+
+/// The argument vector to start. A script or module gets an interpreter in front: --python, else
+/// $PYSTROBE_PYTHON, else bin/python of $VIRTUAL_ENV, else python3 of the PATH. Fails with
+/// kNotFound when the script is not there.
+Result<std::vector<std::string>> CommandToRun(const RunOptions& options, Environment environment);
+
+}  // namespace pystrobe::cli

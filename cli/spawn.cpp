@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/spawn.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "profiler/base/scoped_fd.h"
+
+namespace pystrobe::cli {
+namespace {
+
+bool Become(const Invoker& invoker) {
+  if (setgroups(invoker.groups.size(), invoker.groups.data()) != 0) return false;
+  if (setgid(invoker.gid) != 0 || setuid(invoker.uid) != 0) return false;
+  if (!invoker.home.empty()) setenv("HOME", invoker.home.c_str(), 1);
+  if (!invoker.name.empty()) {
+    setenv("USER", invoker.name.c_str(), 1);
+    setenv("LOGNAME", invoker.name.c_str(), 1);
+  }
+  return true;
+}
+
+/// In the child: never returns. Writes errno to `report` when the program cannot be started.
+[[noreturn]] void Start(const std::vector<std::string>& command,
+                        const std::optional<Invoker>& invoker, const sigset_t& mask, int report) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  // Handlers go with exec, an ignored signal and the mask do not.
+  signal(SIGPIPE, SIG_DFL);
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  if (!invoker || Become(*invoker)) execvp(arguments[0], arguments.data());
+  const int error_number = errno;
+  (void)!write(report, &error_number, sizeof error_number);
+  _exit(127);
+}
+
+std::unexpected<Error> StartError(int error_number, const std::string& program) {
+  auto failed = FailErrno(error_number, ErrorCode::kUnreadable, "cannot start {}", program);
+  if (error_number == ENOENT && program.find('/') == std::string::npos) {
+    return FailWithHint(ErrorCode::kNotFound,
+                        "Give its path, or add its directory to PATH; the interpreter for scripts "
+                        "is set by --python.",
+                        "cannot start {}: there is no such command in PATH", program);
+  }
+  if (error_number == ENOEXEC) {
+    failed.error().hint = "It is no program; a script needs a first line such as #!/bin/sh";
+  }
+  return failed;
+}
+
+}  // namespace
+
+Result<pid_t> Spawn(const std::vector<std::string>& command, const std::optional<Invoker>& invoker,
+                    const sigset_t& mask) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return FailErrno(errno, ErrorCode::kIo, "cannot make a pipe");
+  }
+  const ScopedFd reading(ends[0]);
+  ScopedFd writing(ends[1]);
+  const pid_t child = fork();
+  if (child == 0) Start(command, invoker, mask, writing.get());
+  if (child < 0) return FailErrno(errno, ErrorCode::kIo, "cannot start a process");
+  writing.reset();
+  int error_number = 0;
+  ssize_t got = 0;
+  do {
+    got = read(reading.get(), &error_number, sizeof error_number);
+  } while (got < 0 && errno == EINTR);
+  if (got != sizeof error_number) return child;
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
+  return StartError(error_number, command.front());
+}
+
+int ShellStatus(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+ChildWatcher::ChildWatcher(pid_t child, std::atomic<bool>& ended) : child_(child) {
+  // Signals are the main thread's business: they must interrupt its waits.
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  thread_ = std::thread([this, &ended] { Watch(ended); });
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
+
+ChildWatcher::~ChildWatcher() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void ChildWatcher::Watch(std::atomic<bool>& ended) {
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOWAIT) != 0 &&
+         errno == EINTR) {
+    continue;
+  }
+  ended = true;
+  const std::lock_guard lock(mutex_);
+  over_ = true;
+  changed_.notify_all();
+}
+
+bool ChildWatcher::WaitFor(Nanoseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, timeout, [this] { return over_; });
+}
+
+int ChildWatcher::Reap() {
+  thread_.join();
+  int status = 0;
+  while (waitpid(child_, &status, 0) < 0 && errno == EINTR) continue;
+  return ShellStatus(status);
+}
+
+}  // namespace pystrobe::cli

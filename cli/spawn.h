@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starting the program of `run`, and waiting for its end.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/invoker.h"
+#include "profiler/base/clock.h"
+#include "profiler/base/error.h"
+
+namespace pystrobe::cli {
+
+/// Starts `command` (found in the PATH) as a child with our stdin, stdout, stderr and process
+/// group, as `invoker` if there is one, with signal mask `mask`. Returns when the program was
+/// started. Fails with kNotFound when there is none of that name, kPermission when it may not be
+/// started. [no other threads yet]
+Result<pid_t> Spawn(const std::vector<std::string>& command, const std::optional<Invoker>& invoker,
+                    const sigset_t& mask);
+
+/// The exit status a shell would give: the program's own, or 128 + the signal that ended it.
+int ShellStatus(int wait_status);
+
+/// Watches a child from a thread of its own. The child is reaped by Reap() only, so its pid cannot
+/// become another process' before.
+class ChildWatcher {
+ public:
+  /// `ended` is set when the child has ended.
+  ChildWatcher(pid_t child, std::atomic<bool>& ended);
+  /// The child must have ended or be about to.
+  ~ChildWatcher();
+  ChildWatcher(const ChildWatcher&) = delete;
+  ChildWatcher& operator=(const ChildWatcher&) = delete;
+
+  /// Waits at most `timeout`; true when the child has ended.
+  bool WaitFor(Nanoseconds timeout);
+  /// Waits for the end and reaps. The exit status as ShellStatus has it.
+  int Reap();
+
+ private:
+  void Watch(std::atomic<bool>& ended);
+
+  pid_t child_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace pystrobe::cli

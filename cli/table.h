@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of functions: what a newcomer sees first. [any thread]
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/terminal.h"
+#include "profiler/analyze/profile.h"
+
+namespace pystrobe::cli {
+
+struct TableOptions {
+  Mode mode = Mode::kWall;
+  uint32_t top = 20;
+  Terminal terminal;
+  std::string directory;  ///< paths below it are shown relative to it; may be empty
+};
+
+/// What was sampled, the rows by self time, what was left out, and a two-line legend. When there is
+/// nothing to show it says so, and why.
+std::string FormatTable(const Profile& profile, const TableOptions& options);
+
+}  // namespace pystrobe::cli

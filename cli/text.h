@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// UTF-8 text on a grid of terminal cells. Names come from the profiled program, so nothing in them
+// may be trusted: a name must not be able to move the cursor or to hide. [any thread]
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace pystrobe::cli {
+
+/// `text` safe to print: control characters and direction overrides become \xNN and \uNNNN escapes,
+/// bytes that are no UTF-8 become U+FFFD.
+std::string Printable(std::string_view text);
+
+/// `text` with bytes that are no UTF-8 replaced by U+FFFD, and nothing else changed.
+std::string ValidUtf8(std::string_view text);
+
+/// Terminal cells that UTF-8 `text` takes: 0 for combining marks, 2 for East Asian wide characters
+/// and emoji, 1 for all others.
+int DisplayWidth(std::string_view text);
+
+/// `text` cut at its end, or at its start, to at most `width` cells; "…" (or "..." when
+/// `ellipsis` is that) stands for what was cut.
+std::string CutEnd(std::string_view text, int width, std::string_view ellipsis);
+std::string CutStart(std::string_view text, int width, std::string_view ellipsis);
+
+/// `text` with spaces up to `width` cells.
+std::string PadRight(std::string_view text, int width);
+std::string PadLeft(std::string_view text, int width);
+
+/// Paragraph broken at spaces into lines of at most `width` cells; all but the first line indented.
+/// A word longer than a line is left whole. Ends with a newline.
+std::string Wrap(std::string_view paragraph, int width, int indent);
+
+/// A source file named as briefly as stays clear: what follows site-packages/ or the standard
+/// library's directory, the path below `directory` (absolute, may be empty), else the whole path.
+std::string ShortPath(std::string_view path, std::string_view directory);
+
+/// `path` cut to `width` cells by leaving out leading directories: "…/web/views.py".
+std::string CutPath(std::string_view path, int width, std::string_view ellipsis);
+
+}  // namespace pystrobe::cli

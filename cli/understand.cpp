@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/understand.h"
+
+#include <algorithm>
+
+#include "cli/values.h"
+
+namespace pystrobe::cli {
+namespace {
+
+Result<Mode> UnderstandMode(const std::string& text) {
+  for (const Mode mode : {Mode::kWall, Mode::kCpu, Mode::kGil}) {
+    if (text == ModeName(mode)) return mode;
+  }
+  return Usage("It is one of wall, cpu, gil.", "mode '{}' is not known", text);
+}
+
+}  // namespace
+
+Result<remote::PauseMode> UnderstandPause(const std::string& text) {
+  if (auto mode = remote::PauseModeByName(text)) return *mode;
+  return Usage("It is one of auto, preempt, ptrace, none.", "--pause '{}' is not known", text);
+}
+
+Result<View> UnderstandView(const RawOptions& raw) {
+  View view;
+  auto mode = UnderstandMode(raw.mode);
+  if (!mode) return std::unexpected(mode.error());
+  view.mode = *mode;
+  view.idle = raw.idle;
+  if (!raw.thread.empty()) view.thread = raw.thread;
+  if (!raw.top.empty()) {
+    auto top = ParseCount("--top", raw.top);
+    if (!top) return std::unexpected(top.error());
+    view.top = *top;
+  }
+  if (raw.unit == "us") {
+    view.unit = write::Unit::kMicroseconds;
+  } else if (raw.unit == "ns") {
+    view.unit = write::Unit::kNanoseconds;
+  } else if (!raw.unit.empty() && raw.unit != "samples") {
+    return Usage("It is one of samples, us, ns.", "--unit '{}' is not known", raw.unit);
+  }
+  if (!raw.since.empty()) {
+    auto since = ParseDuration("--since", raw.since, true);
+    if (!since) return std::unexpected(since.error());
+    view.since_ns = since->count();
+  }
+  if (!raw.until.empty()) {
+    auto until = ParseDuration("--until", raw.until);
+    if (!until) return std::unexpected(until.error());
+    view.until_ns = until->count();
+    if (*view.until_ns <= view.since_ns) {
+      return Usage("Both count from the start of the recording.",
+                   "--until {} is not after --since {}", raw.until, raw.since);
+    }
+  }
+  return view;
+}
+
+Result<std::vector<OutputRequest>> UnderstandOutputs(const RawOptions& raw) {
+  std::optional<write::Format> named;
+  if (!raw.format.empty()) {
+    named = write::FormatByName(raw.format);
+    if (!named) {
+      return Usage("It is one of html, strobe, speedscope, pprof, collapsed, json.",
+                   "format '{}' is not known", raw.format);
+    }
+    if (raw.outputs.size() > 1) {
+      return Usage("Leave -f out: the names tell the formats.",
+                   "-f {} names one format for {} outputs", raw.format, raw.outputs.size());
+    }
+    if (raw.outputs.empty()) return std::vector{OutputRequest{"-", *named}};
+  }
+  std::vector<OutputRequest> outputs;
+  for (const std::string& path : raw.outputs) {
+    const auto format = named ? named : write::FormatByFileName(path);
+    if (path.empty()) return Usage("Name a file: -o out.html", "-o '' is no file");
+    if (!format) {
+      return Usage(
+          "End it in .html, .strobe, .speedscope.json, .pb.gz, .collapsed or .json, or name the "
+          "format with -f.",
+          "the name of {} does not tell its format", path == "-" ? "standard output" : path);
+    }
+    for (const OutputRequest& other : outputs) {
+      if (other.path == path) return Usage("Name it once.", "-o {} is given twice", path);
+      if (other.format == write::Format::kStrobe && format == write::Format::kStrobe) {
+        return Usage(fmt::format("Copy it afterwards: cp {} {}", other.path, path),
+                     "-o {} and -o {} would both hold the recording", other.path, path);
+      }
+    }
+    outputs.push_back({path, *format});
+  }
+  return outputs;
+}
+
+Result<void> CheckPairs(const RawOptions& raw, const std::vector<OutputRequest>& outputs) {
+  const auto is_for = [&](write::Format format) {
+    return std::any_of(outputs.begin(), outputs.end(),
+                       [format](const OutputRequest& output) { return output.format == format; });
+  };
+  if (!raw.unit.empty() && !is_for(write::Format::kCollapsed)) {
+    return Usage("Add -o FILE.collapsed or -f collapsed, or leave --unit out.",
+                 "--unit {} concerns collapsed stacks, and none are written", raw.unit);
+  }
+  if (raw.force && raw.outputs.empty()) {
+    return Usage("Add -o FILE, or leave --force out.",
+                 "--force allows overwriting files, but no -o names one");
+  }
+  if (raw.quiet && !raw.top.empty()) {
+    return Usage("Leave one of them out.", "--top {} concerns the table, which -q leaves out",
+                 raw.top);
+  }
+  if (raw.pause == "none" && !raw.overhead.empty()) {
+    return Usage("Set the rate with -r.",
+                 "with --pause none nothing is held, so --max-overhead {} limits nothing",
+                 raw.overhead);
+  }
+  return {};
+}
+
+Result<RecordOptions> UnderstandRecord(const RawOptions& raw) {
+  RecordOptions options;
+  constexpr double kDefaultShare = 0.01;
+  auto pause = UnderstandPause(raw.pause);
+  if (!pause) return std::unexpected(pause.error());
+  options.sampler.pause = *pause;
+  options.sampler.pystrobe_version = PYSTROBE_VERSION;
+  options.sampler.max_overhead = kDefaultShare;
+  if (*pause == remote::PauseMode::kNone) options.sampler.max_overhead = 0;
+  if (!raw.rate.empty()) {
+    auto rate = ParseRate(raw.rate);
+    if (!rate) return std::unexpected(rate.error());
+    options.sampler.rate_hz = *rate;
+    options.sampler.max_overhead = 0;
+  }
+  if (!raw.overhead.empty()) {
+    auto share = ParseShare("--max-overhead", raw.overhead);
+    if (!share) return std::unexpected(share.error());
+    options.sampler.max_overhead = *share;
+  }
+  if (!raw.duration.empty()) {
+    auto duration = ParseDuration("-d", raw.duration);
+    if (!duration) return std::unexpected(duration.error());
+    options.sampler.duration = *duration;
+  }
+  auto view = UnderstandView(raw);
+  if (!view) return std::unexpected(view.error());
+  options.view = *std::move(view);
+  auto outputs = UnderstandOutputs(raw);
+  if (!outputs) return std::unexpected(outputs.error());
+  options.outputs = *std::move(outputs);
+  options.force = raw.force;
+  options.quiet = raw.quiet;
+  if (auto pairs = CheckPairs(raw, options.outputs); !pairs) {
+    return std::unexpected(pairs.error());
+  }
+  return options;
+}
+
+}  // namespace pystrobe::cli

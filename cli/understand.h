@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From words to options: each value checked by itself, then the pairs that do not go together.
+// Errors: kInvalidArgument. [any thread]
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command_line.h"
+
+namespace pystrobe::cli {
+
+/// Words of the options that several verbs have, before they are understood.
+struct RawOptions {
+  std::string pid, file, python;
+  std::string rate, duration, overhead, pause = "auto";
+  std::vector<std::string> outputs;
+  std::string format, mode = "wall", unit, thread, since, until, top;
+  bool force = false, quiet = false, idle = false, json = false, locals = false;
+};
+
+/// "pystrobe: message", and what to do instead.
+template <typename... Args>
+std::unexpected<Error> Usage(std::string hint, fmt::format_string<Args...> format, Args&&... args) {
+  return FailWithHint(ErrorCode::kInvalidArgument, std::move(hint), format,
+                      std::forward<Args>(args)...);
+}
+
+Result<remote::PauseMode> UnderstandPause(const std::string& text);
+Result<View> UnderstandView(const RawOptions& raw);
+/// -f without -o stands for standard output.
+Result<std::vector<OutputRequest>> UnderstandOutputs(const RawOptions& raw);
+/// Refuses options that would have no effect, with the reason.
+Result<void> CheckPairs(const RawOptions& raw, const std::vector<OutputRequest>& outputs);
+/// All of the above.
+Result<RecordOptions> UnderstandRecord(const RawOptions& raw);
+
+}  // namespace pystrobe::cli

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/values.h"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "sampler/remote/sampler.h"
+
+namespace pystrobe::cli {
+namespace {
+
+/// The number at the start of `text`, which is moved behind it.
+std::optional<double> TakeNumber(std::string_view& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return value;
+}
+
+std::optional<double> SecondsPerUnit(std::string_view unit) {
+  if (unit.empty() || unit == "s") return 1;
+  if (unit == "ms") return 1e-3;
+  if (unit == "us") return 1e-6;
+  if (unit == "m" || unit == "min") return 60;
+  if (unit == "h") return 3600;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<double> ParseRate(std::string_view text) {
+  const std::string hint = "Give samples a second, for instance -r 1000.";
+  std::string_view rest = text;
+  const std::optional<double> hz = TakeNumber(rest);
+  if (!hz || !(rest.empty() || rest == "Hz" || rest == "hz")) {
+    return FailWithHint(ErrorCode::kInvalidArgument, hint, "rate '{}' is not a number", text);
+  }
+  if (*hz <= 0) {
+    return FailWithHint(ErrorCode::kInvalidArgument, hint, "rate '{}' is not above 0", text);
+  }
+  if (*hz > remote::kMaxRateHz) {
+    return FailWithHint(ErrorCode::kInvalidArgument,
+                        "Useful rates are 10 to 10000; what a rate costs is printed at the end.",
+                        "rate '{}' is above {} Hz", text,
+                        GroupDigits(static_cast<uint64_t>(remote::kMaxRateHz)));
+  }
+  // Less than one sample in ten hours is a slip of the finger, and its period overflows nothing
+  // only by luck.
+  if (*hz < 1.0 / 36000) {
+    return FailWithHint(ErrorCode::kInvalidArgument, hint,
+                        "rate '{}' is less than one sample in ten hours", text);
+  }
+  return *hz;
+}
+
+Result<Nanoseconds> ParseDuration(std::string_view option, std::string_view text,
+                                  bool zero_allowed) {
+  const std::string hint =
+      fmt::format("Give seconds, or a number with ms, s, m or h: {} 10, {} 500ms.", option, option);
+  std::string_view rest = text;
+  const std::optional<double> number = TakeNumber(rest);
+  const std::optional<double> unit = SecondsPerUnit(rest);
+  if (!number || !unit) {
+    return FailWithHint(ErrorCode::kInvalidArgument, hint, "{} '{}' is not a time", option, text);
+  }
+  const double seconds = *number * *unit;
+  if (seconds < 0 || (seconds == 0 && !zero_allowed)) {
+    return FailWithHint(ErrorCode::kInvalidArgument, hint, "{} '{}' is not above 0", option, text);
+  }
+  constexpr double kCentury = 100 * 365.25 * 86400;
+  if (seconds > kCentury) {
+    return FailWithHint(ErrorCode::kInvalidArgument, "Leave the option out to have no limit.",
+                        "{} '{}' is above a century", option, text);
+  }
+  return Nanoseconds(static_cast<int64_t>(std::llround(seconds * 1e9)));
+}
+
+Result<double> ParseShare(std::string_view option, std::string_view text) {
+  const std::string hint = fmt::format("Give a share as {} 1% or {} 0.01.", option, option);
+  std::string_view rest = text;
+  const std::optional<double> number = TakeNumber(rest);
+  if (!number || !(rest.empty() || rest == "%")) {
+    return FailWithHint(ErrorCode::kInvalidArgument, hint, "{} '{}' is not a share", option, text);
+  }
+  if (*number <= 0) {
+    return FailWithHint(ErrorCode::kInvalidArgument, hint, "{} '{}' is not above 0", option, text);
+  }
+  if (rest.empty() && *number >= 1) {
+    return FailWithHint(ErrorCode::kInvalidArgument,
+                        fmt::format("For {} per cent write {} {}%.", text, option, text),
+                        "{} '{}' could mean {} per cent or {} times the whole", option, text, text,
+                        text);
+  }
+  const double share = rest.empty() ? *number : *number / 100;
+  if (share > 1) {
+    return FailWithHint(ErrorCode::kInvalidArgument, hint, "{} '{}' is above 100 %", option, text);
+  }
+  return share;
+}
+
+Result<pid_t> ParsePid(std::string_view text) {
+  const std::string hint =
+      "Give the number of a running process, as `pgrep -af python` or `ps` show it.";
+  int64_t value = 0;
+  const char* const end_of_text = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), end_of_text, value);
+  if (error == std::errc::invalid_argument || end != end_of_text) {
+    return FailWithHint(ErrorCode::kInvalidArgument, hint, "process id '{}' is not a number", text);
+  }
+  if (error != std::errc() || value <= 0 || value > std::numeric_limits<pid_t>::max()) {
+    return FailWithHint(ErrorCode::kInvalidArgument, hint,
+                        "process id '{}' is not one a process can have", text);
+  }
+  return static_cast<pid_t>(value);
+}
+
+Result<uint32_t> ParseCount(std::string_view option, std::string_view text) {
+  uint32_t value = 0;
+  const char* const end_of_text = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), end_of_text, value);
+  if (error != std::errc() || end != end_of_text || value == 0) {
+    return FailWithHint(ErrorCode::kInvalidArgument,
+                        fmt::format("Give a whole number from 1 on, for instance {} 30.", option),
+                        "{} '{}' is not a number of lines", option, text);
+  }
+  return value;
+}
+
+std::string GroupDigits(uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t from_end = 3; from_end < digits.size(); from_end += 4) {
+    digits.insert(digits.size() - from_end, ",");
+  }
+  return digits;
+}
+
+std::string RateText(double hz) {
+  if (!(hz > 0)) return "0";
+  if (hz >= 99.95) return GroupDigits(static_cast<uint64_t>(std::llround(hz)));
+  return fmt::format("{:.3g}", hz);
+}
+
+std::string TimeText(uint64_t ns) {
+  if (ns == 0) return "0 s";
+  const auto scaled = [ns](double unit, std::string_view name) {
+    const double value = static_cast<double>(ns) / unit;
+    const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    if (value >= 9999.5) return GroupDigits(static_cast<uint64_t>(value + 0.5)) + std::string(name);
+    return fmt::format("{:.{}f}{}", value, decimals, name);
+  };
+  if (ns < 1'000) return fmt::format("{} ns", ns);
+  if (ns < 999'500) return scaled(1e3, " us");
+  if (ns < 999'500'000) return scaled(1e6, " ms");
+  return scaled(1e9, " s");
+}
+
+std::string PercentText(double share) {
+  const double percent = share * 100;
+  if (!(percent > 0)) return "0";
+  if (percent < 0.001) return "<0.001";
+  if (percent < 0.995) return fmt::format("{:.2g}", percent);
+  return fmt::format("{:.1f}", percent);
+}
+
+}  // namespace pystrobe::cli

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/run_command.h"
+
+namespace pystrobe::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using Words = std::vector<std::string>;
+
+template <typename Options>
+Options ParseAs(const Words& words) {
+  auto command = ParseCommandLine(words);
+  EXPECT_TRUE(command) << command.error().message;
+  if (!command) return {};
+  EXPECT_TRUE(std::holds_alternative<Options>(*command));
+  return std::get<Options>(*std::move(command));
+}
+
+/// The message of the refusal; every refusal tells what to do.
+std::string Refusal(const Words& words) {
+  const auto command = ParseCommandLine(words);
+  EXPECT_FALSE(command) << words.back();
+  if (command) return "";
+  EXPECT_EQ(command.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_FALSE(command.error().hint.empty()) << command.error().message;
+  return command.error().message;
+}
+
+TEST(CommandLine, HelpAndVersion) {
+  EXPECT_THAT(ParseAs<PrintAndExit>({}).text, HasSubstr("Usage: pystrobe VERB"));
+  EXPECT_THAT(ParseAs<PrintAndExit>({"--help"}).text, HasSubstr("Exit status"));
+  EXPECT_THAT(ParseAs<PrintAndExit>({"--version"}).text, HasSubstr("pystrobe 0."));
+  for (const char* verb : {"attach", "run", "dump", "report", "doctor"}) {
+    const std::string help = ParseAs<PrintAndExit>({verb, "--help"}).text;
+    EXPECT_THAT(help, HasSubstr(std::string("Usage: pystrobe ") + verb));
+    EXPECT_THAT(help, HasSubstr("Examples:"));
+  }
+}
+
+TEST(CommandLine, HelpFitsEightyColumns) {
+  for (const Words& words : {Words{}, Words{"attach", "-h"}, Words{"run", "-h"},
+                             Words{"dump", "-h"}, Words{"report", "-h"}, Words{"doctor", "-h"}}) {
+    std::istringstream text(ParseAs<PrintAndExit>(words).text);
+    for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 80u) << line;
+  }
+}
+
+TEST(CommandLine, AttachDefaults) {
+  const auto options = ParseAs<AttachOptions>({"attach", "1234"});
+  EXPECT_EQ(options.pid, 1234);
+  EXPECT_EQ(options.record.sampler.rate_hz, 1000);
+  EXPECT_EQ(options.record.sampler.max_overhead, 0.01);
+  EXPECT_EQ(options.record.sampler.pause, remote::PauseMode::kAuto);
+  EXPECT_FALSE(options.record.sampler.duration);
+  EXPECT_TRUE(options.record.outputs.empty());
+  EXPECT_EQ(options.record.view.mode, Mode::kWall);
+}
+
+TEST(CommandLine, AnExplicitRateIsObeyed) {
+  EXPECT_EQ(ParseAs<AttachOptions>({"attach", "1", "-r", "500"}).record.sampler.max_overhead, 0);
+  const auto both =
+      ParseAs<AttachOptions>({"attach", "1", "-r500", "--max-overhead=5%"}).record.sampler;
+  EXPECT_EQ(both.rate_hz, 500);
+  EXPECT_DOUBLE_EQ(both.max_overhead, 0.05);
+  EXPECT_EQ(ParseAs<AttachOptions>({"attach", "1", "--pause", "none"}).record.sampler.max_overhead,
+            0);
+}
+
+TEST(CommandLine, OptionsMayComeFirst) {
+  const auto options = ParseAs<AttachOptions>({"attach", "-d", "10", "-o", "a.html", "-o",
+                                               "b.strobe", "--mode", "cpu", "--idle", "--thread",
+                                               "worker", "--top", "5", "--force", "99"});
+  EXPECT_EQ(options.pid, 99);
+  EXPECT_EQ(options.record.sampler.duration, std::chrono::seconds(10));
+  ASSERT_EQ(options.record.outputs.size(), 2u);
+  EXPECT_EQ(options.record.outputs[0].format, write::Format::kHtml);
+  EXPECT_EQ(options.record.outputs[1].format, write::Format::kStrobe);
+  EXPECT_EQ(options.record.view.mode, Mode::kCpu);
+  EXPECT_TRUE(options.record.view.idle);
+  EXPECT_EQ(options.record.view.thread, "worker");
+  EXPECT_EQ(options.record.view.top, 5u);
+  EXPECT_TRUE(options.record.force);
+}
+
+TEST(CommandLine, AFormatWithoutAFileIsForStandardOutput) {
+  const auto options = ParseAs<AttachOptions>({"attach", "1", "-f", "collapsed", "--unit", "us"});
+  ASSERT_EQ(options.record.outputs.size(), 1u);
+  EXPECT_TRUE(options.record.outputs[0].to_stdout());
+  EXPECT_EQ(options.record.view.unit, write::Unit::kMicroseconds);
+}
+
+TEST(CommandLine, RefusesWithTheWordThatIsWrong) {
+  EXPECT_THAT(Refusal({"attach"}), HasSubstr("the process id is missing"));
+  EXPECT_THAT(Refusal({"attach", "x"}), HasSubstr("'x'"));
+  EXPECT_THAT(Refusal({"attach", "-5"}), HasSubstr("-5"));
+  EXPECT_THAT(Refusal({"attach", "0"}), HasSubstr("'0'"));
+  EXPECT_THAT(Refusal({"attach", "1", "2"}), HasSubstr("'2'"));
+  EXPECT_THAT(Refusal({"attach", "1", "--frobnicate"}), HasSubstr("'--frobnicate'"));
+  EXPECT_THAT(Refusal({"attach", "1", "-r"}), HasSubstr("--rate"));
+  EXPECT_THAT(Refusal({"attach", "1", "-r", "0"}), HasSubstr("'0'"));
+  EXPECT_THAT(Refusal({"attach", "1", "-r", "-1"}), HasSubstr("'-1'"));
+  EXPECT_THAT(Refusal({"attach", "1", "-r", "nan"}), HasSubstr("'nan'"));
+  EXPECT_THAT(Refusal({"attach", "1", "-r", "1e9"}), HasSubstr("1,000,000"));
+  EXPECT_THAT(Refusal({"attach", "1", "-d", "0"}), HasSubstr("'0'"));
+  EXPECT_THAT(Refusal({"attach", "1", "--max-overhead", "1"}), HasSubstr("could mean"));
+  EXPECT_THAT(Refusal({"attach", "1", "--mode", "fast"}), HasSubstr("'fast'"));
+  EXPECT_THAT(Refusal({"attach", "1", "--pause", "hard"}), HasSubstr("'hard'"));
+  EXPECT_THAT(Refusal({"attach", "1", "-o", "x.xyz"}), HasSubstr("x.xyz"));
+  EXPECT_THAT(Refusal({"attach", "1", "-f", "xyz"}), HasSubstr("'xyz'"));
+  EXPECT_THAT(Refusal({"attach", "1", "--top", "0"}), HasSubstr("'0'"));
+  EXPECT_THAT(Refusal({"report"}), HasSubstr("file"));
+  EXPECT_THAT(Refusal({"frobnicate"}), HasSubstr("'frobnicate'"));
+}
+
+TEST(CommandLine, AWrongVerbGetsTheRightHint) {
+  EXPECT_THAT(ParseCommandLine(Words{"1234"}).error().hint, HasSubstr("attach 1234"));
+  EXPECT_THAT(ParseCommandLine(Words{"x.py"}).error().hint, HasSubstr("run x.py"));
+  EXPECT_THAT(ParseCommandLine(Words{"x.strobe"}).error().hint, HasSubstr("report x.strobe"));
+}
+
+TEST(CommandLine, RefusesPairsWithoutEffect) {
+  EXPECT_THAT(Refusal({"attach", "1", "--unit", "us"}), HasSubstr("collapsed"));
+  EXPECT_THAT(Refusal({"attach", "1", "--force"}), HasSubstr("no -o"));
+  EXPECT_THAT(Refusal({"attach", "1", "-q", "--top", "5"}), HasSubstr("-q"));
+  EXPECT_THAT(Refusal({"attach", "1", "--pause", "none", "--max-overhead", "1%"}),
+              HasSubstr("nothing is held"));
+  EXPECT_THAT(Refusal({"attach", "1", "-o", "a.html", "-o", "a.html"}), HasSubstr("twice"));
+  EXPECT_THAT(Refusal({"attach", "1", "-o", "a.strobe", "-o", "b.strobe"}), HasSubstr("both"));
+  EXPECT_THAT(Refusal({"attach", "1", "-o", "a.html", "-o", "b.json", "-f", "html"}),
+              HasSubstr("2 outputs"));
+  EXPECT_THAT(Refusal({"report", "a.strobe", "--since", "5", "--until", "5"}),
+              HasSubstr("not after"));
+  EXPECT_THAT(Refusal({"report", "a.strobe", "-o", "b.strobe"}), HasSubstr("does not write"));
+  EXPECT_THAT(Refusal({"run", "-f", "json", "x.py"}), HasSubstr("standard output"));
+  EXPECT_THAT(Refusal({"run", "--python", "p", "--", "x"}), HasSubstr("--python"));
+}
+
+TEST(CommandLine, RunLeavesTheProgramItsOptions) {
+  const auto script =
+      ParseAs<RunOptions>({"run", "-r", "10", "script.py", "-r", "20", "report", "--", "-m"});
+  EXPECT_EQ(script.record.sampler.rate_hz, 10);
+  EXPECT_FALSE(script.is_command);
+  EXPECT_THAT(script.program, ElementsAre("script.py", "-r", "20", "report", "--", "-m"));
+
+  const auto module =
+      ParseAs<RunOptions>({"run", "--idle", "-m", "http.server", "-d", "x", "8000"});
+  EXPECT_TRUE(module.record.view.idle);
+  EXPECT_THAT(module.program, ElementsAre("-m", "http.server", "-d", "x", "8000"));
+
+  const auto command = ParseAs<RunOptions>({"run", "-qd", "5", "--", "attach", "--help"});
+  EXPECT_TRUE(command.is_command);
+  EXPECT_TRUE(command.record.quiet);
+  EXPECT_EQ(command.record.sampler.duration, std::chrono::seconds(5));
+  EXPECT_THAT(command.program, ElementsAre("attach", "--help"));
+
+  EXPECT_THAT(ParseAs<RunOptions>({"run", "-r100", "--mode=cpu", "x.py"}).program,
+              ElementsAre("x.py"));
+}
+
+TEST(CommandLine, RunNeedsAProgram) {
+  EXPECT_THAT(Refusal({"run"}), HasSubstr("missing"));
+  EXPECT_THAT(Refusal({"run", "-r", "10"}), HasSubstr("missing"));
+  EXPECT_THAT(Refusal({"run", "-m"}), HasSubstr("missing"));
+  EXPECT_THAT(Refusal({"run", "--"}), HasSubstr("missing"));
+  EXPECT_THAT(Refusal({"run", "--nonsense", "x.py"}), HasSubstr("'--nonsense'"));
+}
+
+TEST(CommandLine, OtherVerbs) {
+  const auto dump = ParseAs<DumpVerbOptions>({"dump", "7", "--json", "--locals"});
+  EXPECT_EQ(dump.pid, 7);
+  EXPECT_TRUE(dump.json);
+  EXPECT_TRUE(dump.locals);
+  const auto report = ParseAs<ReportOptions>(
+      {"report", "a.strobe", "--since", "0", "--until", "1.5", "--mode", "gil"});
+  EXPECT_EQ(report.file, "a.strobe");
+  EXPECT_EQ(report.view.until_ns, 1'500'000'000);
+  EXPECT_EQ(report.view.mode, Mode::kGil);
+  EXPECT_FALSE(ParseAs<DoctorOptions>({"doctor"}).pid);
+  EXPECT_EQ(ParseAs<DoctorOptions>({"doctor", "12"}).pid, 12);
+}
+
+TEST(CommandToRun, FindsTheInterpreter) {
+  const auto nothing = [](const char*) -> std::optional<std::string> { return std::nullopt; };
+  const auto chosen = [](const char* name) -> std::optional<std::string> {
+    if (std::string_view(name) == "PYSTROBE_PYTHON") return "/opt/python";
+    return std::nullopt;
+  };
+  RunOptions module;
+  module.program = {"-m", "http.server"};
+  EXPECT_THAT(CommandToRun(module, nothing).value(), ElementsAre("python3", "-m", "http.server"));
+  EXPECT_THAT(CommandToRun(module, chosen).value(),
+              ElementsAre("/opt/python", "-m", "http.server"));
+  module.python = "pypy";
+  EXPECT_THAT(CommandToRun(module, chosen).value(), ElementsAre("pypy", "-m", "http.server"));
+
+  RunOptions command;
+  command.is_command = true;
+  command.program = {"ls", "-l"};
+  EXPECT_THAT(CommandToRun(command, chosen).value(), ElementsAre("ls", "-l"));
+
+  RunOptions missing;
+  missing.program = {"gunicorn", "app:app"};
+  const auto refused = CommandToRun(missing, nothing);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().hint, HasSubstr("run -- gunicorn"));
+}
+
+}  // namespace
+}  // namespace pystrobe::cli

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "cli/text.h"
+#include "tests/cpp/support/memory_recording.h"
+
+namespace pystrobe::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::MakeStack;
+using testing::MakeThread;
+using testing::MemoryRecording;
+using ::testing::Not;
+
+constexpr uint64_t kMs = 1'000'000;
+
+std::vector<std::string> LinesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string LineWith(const std::string& text, const std::string& word) {
+  for (const std::string& line : LinesOf(text)) {
+    if (line.find(word) != std::string::npos) return line;
+  }
+  return "";
+}
+
+class TableTest : public ::testing::Test {
+ protected:
+  TableTest() {
+    Metadata& metadata = recording_.mutable_metadata();
+    metadata.pid = 4711;
+    metadata.command = {"python3", "app.py"};
+    metadata.python_version = "3.13.0";
+    thread_ = MakeThread(recording_.mutable_tables(), 4711, "MainThread");
+    recording_.mutable_quality().samples = 1;
+  }
+
+  void Add(std::initializer_list<testing::FrameSpec> frames, uint64_t wall_ns, uint64_t cpu_ns,
+           uint8_t flags = kSampleOnCpu) {
+    time_ns_ += static_cast<int64_t>(wall_ns);
+    recording_.Add({.time_ns = time_ns_,
+                    .wall_ns = wall_ns,
+                    .cpu_ns = cpu_ns,
+                    .thread = thread_,
+                    .stack = MakeStack(recording_.mutable_tables(), frames),
+                    .flags = flags});
+  }
+
+  std::string Table(Mode mode = Mode::kWall, uint32_t top = 20, Terminal terminal = {}) {
+    const auto profile = Fold(recording_, {});
+    EXPECT_TRUE(profile) << profile.error().message;
+    return FormatTable(*profile, {mode, top, terminal, "/srv"});
+  }
+
+  MemoryRecording recording_;
+  ThreadIndex thread_{};
+  int64_t time_ns_ = 0;
+};
+
+TEST_F(TableTest, ShowsSelfAndTotal) {
+  Add({{"main", 3, "/srv/app.py"}, {"work", 12, "/srv/app.py"}}, 750 * kMs, 750 * kMs);
+  Add({{"main", 4, "/srv/app.py"}}, 250 * kMs, 250 * kMs);
+  const std::string text = Table();
+  EXPECT_EQ(LineWith(text, "work "), "   75.0     75.0    750 ms  work      app.py:12");
+  EXPECT_EQ(LineWith(text, "main "), "   25.0    100.0    250 ms  main      app.py:4");
+  EXPECT_EQ(LineWith(text, "self %"), " self %  total %      self  function  file:line");
+  EXPECT_THAT(text, HasSubstr("python3 app.py, pid 4711, Python 3.13.0"));
+  EXPECT_THAT(text, HasSubstr("1.00 s of wall time (elapsed, waiting included): 1 thread"));
+}
+
+TEST_F(TableTest, ModeDecides) {
+  Add({{"compute", 1, "a.py"}}, 100 * kMs, 100 * kMs);
+  Add({{"sleep", 1, "a.py"}}, 900 * kMs, 0, 0);
+  EXPECT_THAT(LineWith(Table(Mode::kWall), "sleep"), HasSubstr("90.0"));
+  EXPECT_THAT(LineWith(Table(Mode::kCpu), "compute"), HasSubstr("100.0"));
+  EXPECT_THAT(Table(Mode::kCpu), HasSubstr("cpu time"));
+}
+
+TEST_F(TableTest, TellsWhatIsLeftOut) {
+  for (int i = 0; i < 10; ++i) {
+    Add({{"f" + std::to_string(i), 1, "a.py"}}, static_cast<uint64_t>(10 - i) * kMs, kMs);
+  }
+  const std::string text = Table(Mode::kWall, 4);
+  EXPECT_THAT(text, HasSubstr("38.2  in 6 other functions; --top 10 shows all"));
+  EXPECT_THAT(text, Not(HasSubstr("f4")));
+}
+
+TEST_F(TableTest, FitsEveryWidth) {
+  Add({{"一个很长的函数名字一个很长的函数名字一个很长的函数名字", 1,
+        "/srv/a/very/long/path/that/goes/on/and/on/and/on/module_with_a_long_name.py"}},
+      kMs, kMs);
+  Add({{"Class.method_with_a_name_that_is_far_too_long_for_any_terminal.<locals>.<lambda>", 1,
+        "/opt/x/y.py"}},
+      kMs, kMs);
+  for (int width = 60; width <= 200; ++width) {
+    for (const std::string& line : LinesOf(Table(Mode::kWall, 20, {.width = width}))) {
+      EXPECT_LE(DisplayWidth(line), width) << line;
+    }
+  }
+}
+
+TEST_F(TableTest, LongNamesUseTheRoomOfShortPaths) {
+  Add({{"Class.method_with_a_long_name.<locals>.f", 1, "a.py"}}, kMs, kMs);
+  EXPECT_THAT(Table(), HasSubstr("Class.method_with_a_long_name.<locals>.f  a.py:1"));
+}
+
+TEST_F(TableTest, NamesCannotMoveTheCursor) {
+  Add({{"evil\x1b[2J", 1, "a\n.py"}}, kMs, kMs);
+  EXPECT_THAT(Table(), HasSubstr("evil\\x1b[2J  a\\x0a.py:1"));
+}
+
+TEST_F(TableTest, ColoursOnlyWhenAsked) {
+  Add({{"f", 1, "a.py"}}, kMs, kMs);
+  EXPECT_THAT(Table(), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(Table(Mode::kWall, 20, {.color = true}), HasSubstr("\x1b[1;31m"));
+}
+
+TEST_F(TableTest, ExplainsAnEmptyTable) {
+  Add({{"sleep", 1, "a.py"}}, 900 * kMs, 0, 0);
+  EXPECT_THAT(Table(Mode::kGil), HasSubstr("No thread was seen with the interpreter's lock"));
+  EXPECT_THAT(Table(Mode::kCpu), HasSubstr("every thread waited"));
+}
+
+TEST_F(TableTest, SaysThatIdleThreadsAreHidden) {
+  Add({{"f", 1, "a.py"}}, 100 * kMs, 100 * kMs);
+  const ThreadIndex idle = MakeThread(recording_.mutable_tables(), 4712, "pool");
+  recording_.Add({.time_ns = time_ns_,
+                  .wall_ns = 100 * kMs,
+                  .thread = idle,
+                  .stack = MakeStack(recording_.mutable_tables(), {{"wait", 1, "b.py"}}),
+                  .count = 100,
+                  .flags = kSampleIdle});
+  EXPECT_THAT(Table(), HasSubstr("1 idle\n  thread left out, --idle shows it"));
+}
+
+}  // namespace
+}  // namespace pystrobe::cli

@@ -1,0 +1,512 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as a user meets it: refusals, exit codes, signals, files, other people's rights."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from find import Interpreter
+from pystrobe_command import Finished, Pystrobe
+from running import running
+
+ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def refused(pystrobe: Pystrobe, *arguments: str) -> Finished:
+    """Runs what must be refused as wrong usage: one line of what, then an indented cure."""
+    finished = pystrobe.run(*arguments)
+    assert finished.code == 2, finished
+    assert finished.out == ""
+    lines = finished.err.splitlines()
+    assert lines[0].startswith("pystrobe: "), finished
+    assert len(lines) > 1
+    assert all(line.startswith("  ") for line in lines[1:]), finished
+    return finished
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seen"),
+    [
+        (["attach"], "process id"),
+        (["attach", "python"], "'python'"),
+        (["attach", "0"], "'0'"),
+        (["attach", "1", "-r", "0"], "'0'"),
+        (["attach", "1", "-r", "-3"], "'-3'"),
+        (["attach", "1", "-r", "1e9"], "'1e9'"),
+        (["attach", "1", "-r", "nan"], "'nan'"),
+        (["attach", "1", "-d", "0"], "'0'"),
+        (["attach", "1", "--max-overhead", "2"], "'2'"),
+        (["attach", "1", "--pause", "none", "--max-overhead", "1%"], "1%"),
+        (["attach", "1", "--unit", "us"], "us"),
+        (["attach", "1", "-o", "x.what"], "x.what"),
+        (["attach", "1", "--what"], "'--what'"),
+        (["report", "x.strobe", "--since", "3", "--until", "2"], "3"),
+        (["run"], "program"),
+        (["what"], "'what'"),
+    ],
+)
+def test_wrong_usage(pystrobe: Pystrobe, arguments: list[str], seen: str) -> None:
+    assert seen in refused(pystrobe, *arguments).err
+
+
+@pytest.mark.parametrize("verb", [(), ("attach",), ("run",), ("dump",), ("report",), ("doctor",)])
+def test_help(pystrobe: Pystrobe, verb: tuple[str, ...]) -> None:
+    text = pystrobe.succeed(*verb, "--help").out
+    assert "Usage: pystrobe " in text
+    assert "Examples:" in text
+
+
+def test_needs_no_library_but_glibc(pystrobe: Pystrobe) -> None:
+    listed = subprocess.run(
+        ["readelf", "-d", str(pystrobe.executable)], capture_output=True, text=True, check=True
+    ).stdout
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", listed))
+    assert needed <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+
+
+def test_no_such_process(pystrobe: Pystrobe) -> None:
+    for verb in ("attach", "dump"):
+        finished = pystrobe.run(verb, str(2**22 + 1))
+        assert finished.code == 1, finished
+        assert str(2**22 + 1) in finished.err
+
+
+def test_not_python(pystrobe: Pystrobe) -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            finished = pystrobe.run("attach", str(process.pid))
+        finally:
+            process.kill()
+    assert finished.code == 1, finished
+    assert "sleep" in finished.err
+
+
+# --- files
+
+
+def test_existing_output_is_refused_before_sampling(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    old = tmp_path / "old.html"
+    old.write_text("precious")
+    with running(newest, "tower") as target:
+        finished = pystrobe.run("attach", str(target.pid), "-o", str(old), timeout=10)
+        assert finished.code == 1, finished
+        assert "--force" in finished.err
+        assert old.read_text() == "precious"
+        # A refusal of the second output must not leave the first one behind.
+        first = tmp_path / "first.json"
+        finished = pystrobe.run("attach", str(target.pid), "-o", str(first), "-o", str(old))
+        assert finished.code == 1
+        assert not first.exists()
+        arguments = ("-d", "0.3", "-o", str(old), "-f", "json", "--force")
+        pystrobe.succeed("attach", str(target.pid), *arguments)
+    assert json.loads(old.read_text())
+
+
+def test_missing_directory(pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path) -> None:
+    finished = pystrobe.run("attach", str(os.getpid()), "-o", str(tmp_path / "no" / "x.json"))
+    assert finished.code == 1
+    assert "mkdir -p" in finished.err
+
+
+def test_nothing_is_left_when_attaching_fails(pystrobe: Pystrobe, tmp_path: Path) -> None:
+    finished = pystrobe.run("attach", str(2**22 + 1), "-o", str(tmp_path / "x.strobe"))
+    assert finished.code == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_format_at_once(pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path) -> None:
+    names = ["a.strobe", "a.speedscope.json", "a.pb.gz", "a.collapsed", "a.json"]
+    outputs = [word for name in names for word in ("-o", str(tmp_path / name))]
+    with running(newest, "tower") as target:
+        finished = pystrobe.succeed("attach", str(target.pid), "-d", "0.5", *outputs)
+    for name in names:
+        assert (tmp_path / name).stat().st_size > 0
+        assert f"wrote {tmp_path / name}" in finished.err
+    assert "self %" in finished.out
+    assert "Quality:" in finished.out
+
+
+def test_a_format_on_standard_output(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "tower") as target:
+        finished = pystrobe.succeed("attach", str(target.pid), "-d", "0.3", "-f", "json")
+    assert json.loads(finished.out)
+    assert "Quality:" in finished.err
+
+
+def test_quiet(pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path) -> None:
+    path = tmp_path / "a.strobe"
+    with running(newest, "tower") as target:
+        finished = pystrobe.succeed("attach", str(target.pid), "-d", "0.3", "-q", "-o", str(path))
+    assert finished.out == finished.err == ""
+    assert path.stat().st_size > 0
+
+
+@contextmanager
+def small_disk(path: Path, size: str) -> Iterator[Path]:
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)], check=True)
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def kept_recording(finished: Finished) -> Path:
+    match = re.search(r"nothing recorded is lost: it is in (\S+\.strobe)", finished.err)
+    assert match, finished
+    return Path(match[1])
+
+
+@ROOT_ONLY
+def test_a_full_disk_loses_no_recording(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "small", "16k") as disk, running(newest, "tower") as target:
+        started = time.monotonic()
+        finished = pystrobe.run(
+            *("attach", str(target.pid), "-d", "20", "-r", "10000"),
+            *("-o", str(disk / "x.strobe")),
+            timeout=60,
+        )
+        assert time.monotonic() - started < 15, "a full disk ends the sampling"
+        assert finished.code == 1, finished
+        assert "No space left" in finished.err
+        assert "self %" in finished.out
+        kept = kept_recording(finished)
+        try:
+            report = json.loads(pystrobe.succeed("report", str(kept), "-f", "json").out)
+        finally:
+            kept.unlink()
+    assert report["quality"]["complete"]
+    # All of it is there, not just what had reached the disk.
+    assert report["quality"]["samples"] == report["total"]["samples"]
+
+
+@ROOT_ONLY
+def test_a_report_that_does_not_fit_keeps_the_recording(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "small", "4k") as disk, running(newest, "tower") as target:
+        (disk / "filler").write_bytes(bytes(4096))
+        finished = pystrobe.run("attach", str(target.pid), "-d", "0.5", "-o", str(disk / "x.json"))
+        assert finished.code == 1, finished
+        assert not (disk / "x.json").exists()
+    kept = kept_recording(finished)
+    try:
+        assert "self %" in pystrobe.succeed("report", str(kept)).out
+    finally:
+        kept.unlink()
+
+
+def test_a_thread_that_is_not_there_keeps_the_recording(
+    pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    with running(newest, "tower") as target:
+        finished = pystrobe.run("attach", str(target.pid), "-d", "0.3", "--thread", "nobody")
+    assert finished.code == 1, finished
+    kept = kept_recording(finished)
+    try:
+        assert "self %" in pystrobe.succeed("report", str(kept)).out
+    finally:
+        kept.unlink()
+
+
+# --- streams and signals
+
+
+def test_reader_that_goes_away(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "tower") as target:
+        sampler = pystrobe.start("attach", str(target.pid), "-d", "0.5")
+        assert sampler.stdout
+        sampler.stdout.close()
+        assert sampler.stderr
+        err = sampler.stderr.read()
+        assert sampler.wait(timeout=30) == 0, err
+        sampler.stderr.close()
+    assert "ipe" not in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_stop_and_report(
+    pystrobe: Pystrobe, newest: Interpreter, number: signal.Signals
+) -> None:
+    with running(newest, "tower") as target:
+        sampler = pystrobe.start("attach", str(target.pid))
+        time.sleep(0.7)
+        sampler.send_signal(number)
+        out, err = sampler.communicate(timeout=30)
+        assert sampler.returncode == 0, (out, err)
+    assert "self %" in out
+    assert "Quality:" in out
+
+
+class OnTerminal:
+    """A command on a terminal of its own, which it also gets its Ctrl-C from."""
+
+    def __init__(self, *command: str, columns: int = 100) -> None:
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.environ["TERM"] = "xterm-256color"
+            os.environ.pop("NO_COLOR", None)
+            os.execvp(command[0], command)
+        import fcntl
+        import struct
+        import termios
+
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self.text = ""
+
+    def type(self, keys: str) -> None:
+        os.write(self.master, keys.encode())
+
+    def read_until(self, pattern: str, timeout: float = 30) -> str:
+        """Reads on until the text since the start matches."""
+        deadline = time.monotonic() + timeout
+        while not re.search(pattern, self.text):
+            left = deadline - time.monotonic()
+            ready = left > 0 and select.select([self.master], [], [], left)[0]
+            assert ready, f"no {pattern!r} in {self.text!r}"
+            piece = self._read()
+            assert piece, f"ended without {pattern!r}: {self.text!r}"
+            self.text += piece
+        return self.text
+
+    def finish(self) -> int:
+        while piece := self._read():
+            self.text += piece
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.master)
+        return os.waitstatus_to_exitcode(status)
+
+    def _read(self) -> str:
+        try:
+            return os.read(self.master, 65536).decode(errors="replace")
+        except OSError:  # the other side is closed
+            return ""
+
+
+def test_progress_and_ctrl_c_on_a_terminal(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "tower") as target:
+        shown = OnTerminal(str(pystrobe.executable), "attach", str(target.pid))
+        shown.read_until(r"0:0[1-9]  [\d,]+ samples  [\d,.]+ Hz")
+        shown.type("\x03")
+        assert shown.finish() == 0, shown.text
+    assert "self %" in shown.text
+    assert "\x1b[1m" in shown.text
+
+
+def test_ctrl_c_twice_gives_up_and_keeps_the_recording(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    """The report goes into a pipe that nobody reads, so the first Ctrl-C cannot end it."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with running(newest, "tower") as target:
+        shown = OnTerminal(
+            *(str(pystrobe.executable), "attach", str(target.pid), "-r", "10000"),
+            *("-o", str(pipe), "-f", "json"),
+        )
+        shown.read_until(r"0:0[2-9]  ")
+        shown.type("\x03")
+        shown.read_until("Quality:")
+        time.sleep(0.5)
+        shown.type("\x03")
+        code = shown.finish()
+    os.close(reader)
+    assert code == 128 + signal.SIGINT, shown.text
+    match = re.search(r"what was recorded is in (\S+\.strobe)", shown.text)
+    assert match, shown.text
+    try:
+        assert "self %" in pystrobe.succeed("report", match[1]).out
+    finally:
+        os.unlink(match[1])
+
+
+# --- run
+
+
+def run_python(pystrobe: Pystrobe, newest: Interpreter, *words: str, **options: object) -> Finished:
+    return pystrobe.run("run", "--python", newest.command()[0], *words, **options)  # type: ignore[arg-type]
+
+
+def script(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "script.py"
+    path.write_text(text)
+    return str(path)
+
+
+BUSY = "import time\nend = time.monotonic() + 0.5\nwhile time.monotonic() < end: pass\n"
+
+
+def test_run_reports_on_stderr(pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path) -> None:
+    path = script(tmp_path, BUSY + "import sys; print('out', *sys.argv[1:]); sys.exit(3)\n")
+    finished = run_python(pystrobe, newest, path, "-r", "--top")
+    assert finished.code == 3, finished
+    assert finished.out == "out -r --top\n"
+    assert "self %" in finished.err
+    assert "script.py" in finished.err
+
+
+def test_run_module(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    finished = run_python(pystrobe, newest, "-m", "timeit", "-n", "1", "pass")
+    assert finished.code == 0, finished
+    assert "best of" in finished.out
+
+
+def test_run_passes_stdin(pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path) -> None:
+    path = script(tmp_path, "import sys; print(sys.stdin.read().upper())\n" + BUSY)
+    done = subprocess.run(
+        [str(pystrobe.executable), "run", "--python", newest.command()[0], path],
+        input="hello",
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.returncode == 0
+    assert done.stdout == "HELLO\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
+def test_run_tells_the_signal(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path, number: signal.Signals
+) -> None:
+    text = BUSY + f"import os; os.kill(os.getpid(), {int(number)}); time.sleep(5)\n"
+    finished = run_python(pystrobe, newest, script(tmp_path, text))
+    assert finished.code == 128 + number, finished
+    assert "self %" in finished.err
+
+
+def test_run_forwards_sigterm(pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path) -> None:
+    text = "import signal, sys, time\n"
+    text += "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+    text += "print('ready', flush=True)\nend = time.monotonic() + 20\n"
+    text += "while time.monotonic() < end: pass\n"
+    command = ("run", "--python", newest.command()[0], script(tmp_path, text))
+    sampler = pystrobe.start(*command)
+    assert sampler.stdout
+    assert sampler.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    sampler.send_signal(signal.SIGTERM)
+    _, err = sampler.communicate(timeout=30)
+    assert sampler.returncode == 7, err
+    assert "self %" in err
+
+
+def test_run_leaves_ctrl_c_to_the_program(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    text = "import sys, time\nprint('ready', flush=True)\n"
+    text += "try:\n    while True: pass\nexcept KeyboardInterrupt:\n    print('caught')\n"
+    text += "end = time.monotonic() + 0.3\nwhile time.monotonic() < end: pass\nsys.exit(5)\n"
+    shown = OnTerminal(
+        *(str(pystrobe.executable), "run", "--python", newest.command()[0]),
+        script(tmp_path, text),
+    )
+    shown.read_until("ready")
+    time.sleep(0.5)
+    shown.type("\x03")
+    assert shown.finish() == 5, shown.text
+    assert "caught" in shown.text
+    assert "self %" in shown.text
+
+
+def test_run_what_is_not_python(pystrobe: Pystrobe) -> None:
+    finished = pystrobe.run("run", "--", "sh", "-c", "sleep 0.2; exit 4")
+    assert finished.code == 4
+    assert "nothing was sampled" in finished.err
+
+
+def test_run_very_short_program(pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path) -> None:
+    finished = run_python(pystrobe, newest, script(tmp_path, "pass\n"))
+    assert finished.code == 0, finished
+
+
+def test_run_what_is_not_there(pystrobe: Pystrobe, tmp_path: Path) -> None:
+    finished = pystrobe.run("run", "--", "no-such-command-anywhere")
+    assert finished.code == 127
+    assert "no-such-command-anywhere" in finished.err
+    plain = tmp_path / "plain"
+    plain.write_text("no program")
+    assert pystrobe.run("run", "--", str(plain)).code == 126
+    finished = pystrobe.run("run", "no-such-script.py")
+    assert finished.code == 1
+    assert "no-such-script.py" in finished.err
+
+
+@ROOT_ONLY
+def test_under_sudo_program_and_files_are_the_users(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    nobody = 65534
+    command = ["/usr/bin/python3"] if os.path.exists("/usr/bin/python3") else newest.command()
+    text = "import os; print(os.getuid(), os.getgid(), sorted(os.getgroups()))"
+    arguments = ["--", command[0], "-c", text + "\n" + BUSY]
+    environment = {**os.environ, "SUDO_UID": str(nobody), "SUDO_GID": str(nobody)}
+    output = tmp_path / "x.json"
+    finished = pystrobe.run("run", "-o", str(output), *arguments, env=environment)
+    assert finished.code == 0, finished
+    assert finished.out == f"{nobody} {nobody} [{nobody}]\n"
+    assert output.stat().st_uid == nobody
+    assert output.stat().st_gid == nobody
+
+
+# --- report, dump, doctor
+
+
+def test_report_refuses_what_is_no_recording(pystrobe: Pystrobe, tmp_path: Path) -> None:
+    assert pystrobe.run("report", str(tmp_path / "none.strobe")).code == 1
+    for name, data in {"empty": b"", "text": b"hello\n" * 100, "binary": bytes(4096)}.items():
+        path = tmp_path / f"{name}.strobe"
+        path.write_bytes(data)
+        finished = pystrobe.run("report", str(path))
+        assert finished.code == 1, finished
+        assert str(path) in finished.err
+
+
+def test_table_follows_the_width(pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path) -> None:
+    path = tmp_path / "a.strobe"
+    with running(newest, "tower") as target:
+        pystrobe.succeed("attach", str(target.pid), "-d", "0.5", "-q", "-o", str(path))
+    for columns in (60, 80, 200):
+        shown = OnTerminal(str(pystrobe.executable), "report", str(path), columns=columns)
+        assert shown.finish() == 0
+        plain = re.sub(r"\x1b\[[\d;]*m", "", shown.text)
+        assert max(len(line) for line in plain.splitlines()) <= columns
+    plain = pystrobe.succeed("report", str(path)).out
+    assert "\x1b" not in plain
+    forced = pystrobe.succeed("report", str(path), env={**os.environ, "CLICOLOR_FORCE": "1"}).out
+    assert "\x1b[1m" in forced
+
+
+def test_dump_text(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "threads") as target:
+        finished = pystrobe.succeed("dump", str(target.pid))
+        with_locals = pystrobe.succeed("dump", str(target.pid), "--locals")
+    assert "most recent call first" in finished.out
+    assert f'Thread {target.pid} "MainThread"' in finished.out
+    assert "may be secret" in with_locals.err
+    assert " = " in with_locals.out
+    assert " = " not in finished.out
+
+
+def test_doctor(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "tower") as target:
+        finished = pystrobe.run("doctor", str(target.pid))
+    assert finished.code == 0, finished
+    assert pystrobe.run("doctor", str(2**22 + 1)).code == 1
+
+
