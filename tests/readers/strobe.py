@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a .strobe file by docs/format.md alone and prints every value in it, one a line.
+
+usage: strobe.py FILE        needs the `zstandard` module
+
+It shares no code with pystrobe, so that where both agree the page is right. Slow and plain.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import zlib
+
+import zstandard
+
+MAGIC = b"\x89STROBE\n"
+(
+    QUALITY, STRING_LENGTHS, STRING_BYTES, FUNCTIONS, FRAMES, PARENT_LEVELS, PARENT_FAR,
+    CALLEE_RANKS, CALLEE_NEW, THREADS, GROUPS, TIME_LOW, TIME_HIGH, WALL_EXCEPTIONS, CPU_LOW,
+    CPU_HIGH, FLAG_RUNS, COUNT_EXCEPTIONS, STACK_RANKS, STACK_IDS,
+) = range(20)  # fmt: skip
+COUNTERS = [
+    "deadlines",
+    "samples",
+    "taken",
+    "proved",
+    "marked",
+    "incomplete",
+    "late",
+    "lost",
+    "retries",
+    "unresolved",
+    "reused",
+]
+DURATIONS = ["duration", "held", "run_delay", "own_cpu"]
+METADATA_TEXTS = ["executable", "python", "host", "pystrobe", "pause"]
+
+
+class In:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def more(self) -> bool:
+        return self.at < len(self.data)
+
+    def u8(self) -> int:
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.u8()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    def zigzag(self) -> int:
+        value = self.varint()
+        return value >> 1 if value % 2 == 0 else -(value + 1 >> 1)
+
+    def take(self, size: int) -> bytes:
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def text(self) -> str:
+        return self.take(self.varint()).decode()
+
+    def rate(self) -> float:
+        (value,) = struct.unpack(">d", self.varint().to_bytes(8, "little"))
+        return value
+
+
+class Exceptions:
+    """A column of values that are mostly as expected."""
+
+    def __init__(self, data: bytes) -> None:
+        self.column = In(data)
+        self.skip = self.column.varint() if self.column.more() else -1
+
+    def next(self, expected: int) -> int:
+        if self.skip != 0:
+            self.skip -= 1
+            return expected
+        value = expected + self.column.zigzag()
+        self.skip = self.column.varint() if self.column.more() else -1
+        return value
+
+
+def use(recent: list[int], value: int, size: int) -> None:
+    if value in recent:
+        recent.remove(value)
+    recent.insert(0, value)
+    del recent[size:]
+
+
+class Reader:
+    def __init__(self) -> None:
+        self.strings = [""]
+        self.functions: list[tuple[int, int, int]] = []
+        self.frames: list[tuple[int, int]] = []
+        self.stacks: list[tuple[int, int]] = [(0, -1)]
+        self.threads: list[list[int]] = []
+        self.samples: list[str] = []
+        self.metadata: list[str] = []
+        self.quality: dict[str, int] = dict.fromkeys(COUNTERS + DURATIONS, 0)
+        self.rates = (0.0, 0.0)
+        self.cpu_source = ""
+        self.complete = False
+        self.last_new_callee = 0
+        self.callees: dict[int, list[int]] = {}
+        self.recent: list[int] = []
+        self.highest = 0
+        self.times: dict[int, int] = {}
+
+    def read(self, data: bytes) -> None:
+        assert data[:8] == MAGIC, "not a .strobe file"
+        assert data[8:12] == b"\x01\0\0\0", "another version"
+        at = 12
+        while at < len(data) and not self.complete:
+            crc, length, kind = struct.unpack_from("<IIc", data, at)
+            assert zlib.crc32(data[at + 4 : at + 9 + length]) == crc, f"damaged at {at}"
+            content = In(zstandard.decompress(data[at + 9 : at + 9 + length]))
+            sizes = [content.varint() for _ in range(content.varint())]
+            columns = [content.take(size) for size in sizes]
+            assert not content.more()
+            if kind == b"H":
+                self.read_metadata(In(columns[0]))
+            else:
+                self.read_definitions([In(column) for column in columns])
+                self.read_samples(columns)
+                self.read_quality(In(columns[QUALITY]))
+                self.complete = kind == b"E"
+            at += 9 + length
+
+    def read_metadata(self, column: In) -> None:
+        out = self.metadata
+        out.append(f"pid {column.zigzag()}")
+        out += [f"argument {column.text()}" for _ in range(column.varint())]
+        out += [
+            f"{name} {column.text()}"
+            for name in ["executable", "python", "host", "pystrobe", "pause"]
+        ]
+        out.append(f"start unix {column.zigzag()} monotonic {column.zigzag()}")
+        out.append(f"rate {column.rate():g} overhead {column.rate():g} cpus {column.varint()}")
+
+    def read_quality(self, column: In) -> None:
+        for name in self.quality:
+            self.quality[name] += column.zigzag()
+        self.rates = column.rate(), column.rate()
+        self.cpu_source = column.text() or self.cpu_source
+
+    def read_definitions(self, columns: list[In]) -> None:
+        while columns[STRING_LENGTHS].more():
+            text = columns[STRING_BYTES].take(columns[STRING_LENGTHS].varint())
+            self.strings.append(text.decode())
+        column = columns[FUNCTIONS]
+        while column.more():
+            name, file, line = self.functions[-1] if self.functions else (0, 0, 0)
+            self.functions.append(
+                (name + column.zigzag(), file + column.zigzag(), line + column.zigzag())
+            )
+        column = columns[FRAMES]
+        while column.more():
+            function = (self.frames[-1][0] if self.frames else 0) + column.zigzag()
+            self.frames.append((function, self.functions[function][2] + column.zigzag()))
+        while columns[PARENT_LEVELS].more():
+            self.read_stack(columns)
+        column = columns[THREADS]
+        while column.more():
+            index, *thread = (column.varint() for _ in range(4))
+            self.threads[index : index + 1] = [thread]
+
+    def read_stack(self, columns: list[In]) -> None:
+        levels = columns[PARENT_LEVELS].u8()
+        if levels == 255:
+            parent = len(self.stacks) - columns[PARENT_FAR].varint()
+        else:
+            parent = len(self.stacks) - 1
+            for _ in range(levels):
+                parent = self.stacks[parent][0]
+        recent = self.callees.setdefault(self.stacks[parent][1], [])
+        rank = columns[CALLEE_RANKS].u8()
+        if rank == 255:
+            self.last_new_callee += columns[CALLEE_NEW].zigzag()
+            frame = self.last_new_callee
+        else:
+            frame = recent[rank]
+        use(recent, frame, 64)
+        self.stacks.append((parent, frame))
+
+    def read_samples(self, columns: list[bytes]) -> None:
+        groups, low, high = In(columns[GROUPS]), In(columns[TIME_LOW]), In(columns[TIME_HIGH])
+        cpu_low, cpu_high = In(columns[CPU_LOW]), In(columns[CPU_HIGH])
+        walls, counts = Exceptions(columns[WALL_EXCEPTIONS]), Exceptions(columns[COUNT_EXCEPTIONS])
+        runs, ranks, ids = In(columns[FLAG_RUNS]), In(columns[STACK_RANKS]), In(columns[STACK_IDS])
+        run = flags = thread = 0
+        while groups.more():
+            thread += groups.varint()
+            for _ in range(groups.varint()):
+                elapsed = low.u8() + (high.varint() << 8)
+                self.times[thread] = self.times.get(thread, 0) + elapsed
+                wall = walls.next(elapsed)
+                if run == 0:
+                    flags, run = runs.u8(), runs.varint()
+                run -= 1
+                number = cpu_low.u8() + (cpu_high.varint() << 8)
+                cpu = number >> 1 if number % 2 == 0 else -(number + 1 >> 1)
+                if flags & 2:
+                    cpu += wall
+                count = counts.next(1)
+                self.samples.append(
+                    f"sample thread {thread} time {self.times[thread] * 1000} wall {wall * 1000}"
+                    f" cpu {cpu * 1000} stack {self.read_stack_of_sample(ranks, ids)}"
+                    f" count {count} flags {flags}"
+                )
+
+    def read_stack_of_sample(self, ranks: In, ids: In) -> int:
+        rank = ranks.u8()
+        if rank < 253:
+            stack = self.recent[rank]
+        elif rank == 255:
+            stack = self.highest - ids.varint()
+        elif rank == 254:
+            stack = self.highest + 1 + ids.varint()
+        else:
+            stack = self.highest + 1
+            while stack + 1 < len(self.stacks) and self.stacks[stack + 1][0] == stack:
+                stack += 1
+        self.highest = max(self.highest, stack)
+        use(self.recent, stack, 253)
+        return stack
+
+    def lines(self) -> list[str]:
+        out = list(self.metadata)
+        out += [f"string {i} {text}" for i, text in enumerate(self.strings)]
+        for i, (name, file, line) in enumerate(self.functions):
+            out.append(f"function {i} name {name} file {file} line {line}")
+        out += [f"frame {i} function {f} line {line}" for i, (f, line) in enumerate(self.frames)]
+        for i, (parent, frame) in enumerate(self.stacks[1:], 1):
+            out.append(f"stack {i} parent {parent} frame {frame}")
+        for i, (tid, interpreter, name) in enumerate(self.threads):
+            out.append(f"thread {i} tid {tid} interpreter {interpreter} name {name}")
+        out += self.samples
+        for names in COUNTERS, DURATIONS:
+            out.append("quality " + " ".join(f"{name} {self.quality[name]}" for name in names))
+        complete = str(self.complete).lower()
+        out.append(
+            f"quality achieved {self.rates[0]:g} final {self.rates[1]:g} complete {complete}"
+            f" source {self.cpu_source}"
+        )
+        return out
+
+
+def main() -> None:
+    reader = Reader()
+    with open(sys.argv[1], "rb") as file:
+        reader.read(file.read())
+    sys.stdout.reconfigure(encoding="utf-8")
+    print("\n".join(reader.lines()))
+
+
+if __name__ == "__main__":
+    main()
