@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +17,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "interpreters")]
 
 import find  # noqa: E402
 from oracle import Oracle  # noqa: E402
-from pystrobe_command import Pystrobe, find_executable  # noqa: E402
+from pystrobe_command import REPOSITORY, Pystrobe, find_executable  # noqa: E402
+
+Example = Callable[..., Path]
 
 
 @cache
@@ -69,3 +73,26 @@ def pystrobe(tmp_path: Path) -> Pystrobe:
     if not executable or not executable.exists():
         pytest.fail("no pystrobe executable: build it, or name it in PYSTROBE")
     return Pystrobe(executable, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def write_example() -> Path:
+    """The program that writes the recordings of tests/cpp/write/example_recordings.h."""
+    if named := os.environ.get("PYSTROBE_WRITE_EXAMPLE"):
+        return Path(named)
+    built = list(REPOSITORY.glob("build/*/tests/cpp/write_example"))
+    if not built:
+        pytest.fail("no write_example: build the C++ tests, or name it in PYSTROBE_WRITE_EXAMPLE")
+    return max(built, key=lambda path: path.stat().st_mtime)
+
+
+@pytest.fixture
+def example(write_example: Path, tmp_path: Path) -> Example:
+    """Writes an example: example("shop", ".html", "cpu") -> path."""
+
+    def write(name: str, suffix: str, *options: str) -> Path:
+        path = tmp_path / (name + suffix)
+        subprocess.run([str(write_example), name, str(path), *options], check=True)
+        return path
+
+    return write

@@ -16,7 +16,7 @@
 /** @type {Palette} */
 export const LIGHT = {
   lightness: 0.84,
-  chroma: {own: 0.115, package: 0.075, stdlib: 0.04},
+  chroma: {own: 0.1, package: 0.075, stdlib: 0.04},
   text: '#14161a',
   faintText: '#14161ab8',
 };

@@ -246,6 +246,13 @@ export function buildTree(profile, threads, mode, split) {
   return builder.tree();
 }
 
+/** @returns {Tree} */
+export function emptyTree() {
+  const builder = new TreeBuilder(/** @type {any} */ (null), []);
+  builder.addRoot();
+  return builder.tree();
+}
+
 class TreeBuilder {
   /** @param {Skeleton} skeleton @param {Group[]} groups */
   constructor(skeleton, groups) {

@@ -5,7 +5,8 @@
 // to open and 1 s a frame to zoom at 50,000 nodes.)
 import {LIGHT, DARK, colorOf} from './color.js';
 import {displayName, fileAndLine, lastPart} from './text.js';
-import {ROOT} from './data.js';
+import {ROOT, emptyTree} from './data.js';
+import {listen} from './input.js';
 
 /** @typedef {import('./data.js').Tree} Tree */
 /** @typedef {import('./data.js').Profile} Profile */
@@ -13,6 +14,8 @@ import {ROOT} from './data.js';
 
 const MIN_TEXT_WIDTH = 28;
 const ZOOM_MS = 220;
+/** Height by width that leaves room for the header on a sheet. */
+const PRINTED_ASPECT = 0.55;
 
 /** What the page is told. All optional work of the page, none of the graph's.
  * @typedef {object} GraphEvents
@@ -37,7 +40,7 @@ export class FlameGraph {
     this.profile = profile;
     this.origins = origins;
     this.events = events;
-    /** @type {Tree} */ this.tree;
+    this.tree = emptyTree();
     this.names = profile.functions.map(displayName);
     this.zoomed = 0;
     this.hovered = -1;
@@ -46,14 +49,22 @@ export class FlameGraph {
     this.flameUp = false;
     this.printing = false;
     this.view = {x: 0, width: 1};
+    this.size = {width: 0, height: 0};
+    this.scale = 1;
+    this.palette = LIGHT;
+    this.rowHeight = 20;
+    this.font = '';
+    this.look = {back: '', mark: '', markText: '', ring: '', root: '', dim: '', dimText: ''};
+    /** @type {string[]} */ this.fills = [];
     this.animation = 0;
     this.scrolled = 0;
+    this.fromBottom = 0;
     this.pending = false;
     /** @type {Map<string, number>} */ this.textWidths = new Map();
     this.restyle();
-    new ResizeObserver(() => this.resize()).observe(scroller);
-    scroller.addEventListener('scroll', () => this.requestDraw(), {passive: true});
-    this.listen();
+    new ResizeObserver(() => this.paneResized()).observe(scroller);
+    scroller.addEventListener('scroll', () => this.scrolledTo(), {passive: true});
+    listen(this);
   }
 
   /** Shows another tree, or the same one zoomed elsewhere, at once. @param {Tree} tree @param {number} zoomed */
@@ -77,6 +88,7 @@ export class FlameGraph {
   /** @param {boolean} up */
   setFlameUp(up) {
     this.flameUp = up;
+    this.scroller.classList.toggle('up', up);
     this.resize();
     this.revealZoomed();
   }
@@ -93,9 +105,9 @@ export class FlameGraph {
       back: value('--back'), mark: value('--mark'), markText: value('--mark-text'),
       ring: value('--text'), root: value('--root'), dim: value('--dim'), dimText: value('--muted'),
     };
-    /** @type {string[]} */ this.fills = [];
+    this.fills = [];
     this.textWidths.clear();
-    if (this.tree) this.resize();
+    this.resize();
   }
 
   // ---- geometry
@@ -106,19 +118,34 @@ export class FlameGraph {
   }
 
   resize() {
-    if (!this.tree) return;
     const width = this.scroller.clientWidth;
     const content = this.contentHeight();
-    const height = this.printing ? content : Math.min(this.scroller.clientHeight, content);
+    const most = this.printing ? Math.round(PRINTED_ASPECT * width) : this.scroller.clientHeight;
+    const height = Math.min(most, content);
     const scale = this.printing ? 2 : devicePixelRatio || 1;
     this.spacer.style.height = `${content}px`;
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
     this.canvas.width = Math.round(width * scale);
-    this.canvas.height = Math.round(Math.min(height * scale, 16000));
+    this.canvas.height = Math.round(height * scale);
     this.scale = scale;
     this.size = {width, height};
     this.draw();
+  }
+
+  /** What is at the pane's foundation stays there: the top of an icicle, the bottom of a flame. */
+  paneResized() {
+    const {fromBottom} = this;
+    this.restyle();
+    if (this.flameUp) {
+      this.scroller.scrollTop = this.scroller.scrollHeight - this.scroller.clientHeight - fromBottom;
+    }
+  }
+
+  scrolledTo() {
+    const {scrollHeight, scrollTop, clientHeight} = this.scroller;
+    this.fromBottom = scrollHeight - scrollTop - clientHeight;
+    this.requestDraw();
   }
 
   contentHeight() {
@@ -174,10 +201,10 @@ export class FlameGraph {
   }
 
   draw() {
-    if (!this.tree) return;
     const {context, tree, size} = this;
     // Once for all nodes: asking may cost a layout.
-    this.scrolled = this.printing ? 0 : this.scroller.scrollTop;
+    const hidden = this.flameUp ? this.contentHeight() - size.height : 0;
+    this.scrolled = this.printing ? hidden : this.scroller.scrollTop;
     context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
     context.fillStyle = this.look.back;
     context.fillRect(0, 0, size.width, size.height);
@@ -268,8 +295,14 @@ export class FlameGraph {
   fillOf(node) {
     const func = this.tree.func[node];
     if (func < 0) return this.look.root;
+    if (!this.marks && this.isAboveZoom(node)) return this.look.root;
     if (this.marks) return this.marks[func] ? this.look.mark : this.look.dim;
     return this.fills[func] ??= this.colorOfFunction(func);
+  }
+
+  /** Whether a node is a caller of the zoomed one: drawn, but not what is looked at. @param {number} node */
+  isAboveZoom(node) {
+    return node < this.zoomed && this.zoomed < this.tree.end[node];
   }
 
   /** @param {number} func */
@@ -280,7 +313,7 @@ export class FlameGraph {
   /** @param {number} node */
   textColorOf(node) {
     const func = this.tree.func[node];
-    if (func < 0) return this.look.ring;
+    if (func < 0 || (!this.marks && this.isAboveZoom(node))) return this.look.ring;
     if (!this.marks) return this.palette.text;
     return this.marks[func] ? this.look.markText : this.look.dimText;
   }
@@ -396,46 +429,7 @@ export class FlameGraph {
     this.requestDraw();
   }
 
-  // ---- input
-
-  listen() {
-    const {canvas} = this;
-    let drag = {x: 0, moved: false, down: false};
-    const at = (/** @type {MouseEvent} */ e) => {
-      const box = canvas.getBoundingClientRect();
-      return {x: e.clientX - box.left, y: e.clientY - box.top};
-    };
-    canvas.addEventListener('pointerdown', (e) => { drag = {x: e.clientX, moved: false, down: e.button === 0}; });
-    canvas.addEventListener('pointermove', (e) => {
-      if (drag.down && e.buttons === 1 && e.pointerType === 'mouse') {
-        if (Math.abs(e.clientX - drag.x) > 3) drag.moved = true;
-        if (drag.moved) {
-          this.pan(drag.x - e.clientX);
-          drag.x = e.clientX;
-          this.hover(-1, null);
-          return;
-        }
-      }
-      const point = at(e);
-      this.hover(this.nodeAt(point.x, point.y), {x: e.clientX, y: e.clientY});
-    });
-    canvas.addEventListener('pointerleave', () => this.hover(-1, null));
-    canvas.addEventListener('click', (e) => {
-      if (drag.moved) return;
-      const point = at(e);
-      const node = this.nodeAt(point.x, point.y);
-      if (node >= 0) this.zoomTo(node);
-    });
-    this.scroller.addEventListener('wheel', (e) => {
-      if (e.ctrlKey || e.metaKey) this.zoomAbout(at(e).x, Math.exp(e.deltaY * 0.004));
-      else if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) this.pan(e.deltaX || e.deltaY);
-      else return;
-      e.preventDefault();
-    }, {passive: false});
-    this.scroller.addEventListener('keydown', (e) => this.key(e));
-  }
-
-  /** @param {number} node @param {{x: number, y: number} | null} point */
+  /** What the pointer is over, and where. @param {number} node @param {{x: number, y: number} | null} point */
   hover(node, point) {
     if (node !== this.hovered) {
       this.hovered = node;
@@ -443,25 +437,5 @@ export class FlameGraph {
     }
     this.canvas.style.cursor = node >= 0 ? 'pointer' : 'default';
     this.events.hover(node, point);
-  }
-
-  /** @param {KeyboardEvent} e */
-  key(e) {
-    if (e.ctrlKey || e.metaKey || e.altKey) return;
-    const deeper = this.flameUp ? 'ArrowUp' : 'ArrowDown';
-    const higher = this.flameUp ? 'ArrowDown' : 'ArrowUp';
-    /** @type {Record<string, () => void>} */ const actions = {
-      [deeper]: () => this.focusMove('child'),
-      [higher]: () => this.focusMove('parent'),
-      ArrowLeft: () => this.focusMove('previous'),
-      ArrowRight: () => this.focusMove('next'),
-      Enter: () => this.zoomTo(this.focused),
-      ' ': () => this.zoomTo(this.focused),
-      Backspace: () => this.zoomTo(this.tree.parent[this.zoomed]),
-      Home: () => this.zoomTo(0),
-    };
-    if (!actions[e.key]) return;
-    e.preventDefault();
-    actions[e.key]();
   }
 }

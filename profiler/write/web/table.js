@@ -37,6 +37,7 @@ export class Table {
     /** @type {Row[]} */ this.rows = [];
     this.whole = 0;
     this.limit = FIRST_ROWS;
+    this.labels = {name: 'Function', place: 'Hottest line'};
     /** @type {string | null} */ this.selected = null;
     /** @type {'self' | 'total' | 'name' | 'place'} */ this.sortedBy = 'self';
     this.descending = true;
@@ -49,7 +50,7 @@ export class Table {
       this.limit = Infinity;
       this.render();
     });
-    this.renderHead({name: 'Function', place: 'Hottest line'});
+    this.renderHead(this.labels);
   }
 
   /**

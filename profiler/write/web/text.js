@@ -61,6 +61,8 @@ function topLevel(path) {
   return path.split('/')[0].replace(/(\.py|\.so)$/, '');
 }
 
+export const UNKNOWN = '<unknown>';
+
 /** Names that say nothing without their file. */
 const ANONYMOUS = /(^|\.)<(module|lambda|listcomp|genexpr|dictcomp|setcomp)>$/;
 
@@ -69,7 +71,7 @@ const ANONYMOUS = /(^|\.)<(module|lambda|listcomp|genexpr|dictcomp|setcomp)>$/;
  * @param {{name: string, file: string}} func
  */
 export function displayName(func) {
-  if (!ANONYMOUS.test(func.name)) return func.name || '(unknown)';
+  if (!ANONYMOUS.test(func.name)) return func.name || UNKNOWN;
   const file = func.file.split(/[\\/]/).pop();
   return file && !file.startsWith('<') ? `${func.name} ${file}` : func.name;
 }
@@ -85,5 +87,5 @@ export function lastPart(name) {
 
 /** @param {string} short @param {number} line */
 export function fileAndLine(short, line) {
-  return line > 0 ? `${short}:${line}` : short;
+  return line > 0 ? `${short || '?'}:${line}` : short;
 }

@@ -59,7 +59,7 @@ export function showTip(tip, it, at) {
   const table = document.createElement('table');
   if (it.zoomed) addRow(table, ['', '', 'of all', 'of view'], 'lines');
   for (const row of it.rows) addRow(table, it.zoomed ? row : row.slice(0, 3));
-  if (it.lines.length > 0) addRow(table, ['Hottest lines of this call'], 'lines');
+  if (it.lines.length > 0) addRow(table, ['Hottest lines', '', 'of this call'], 'lines');
   for (const line of it.lines) addRow(table, [line.label, line.time, line.share]);
   if (it.moreLines > 0) addRow(table, [`and ${plural(it.moreLines, 'more line')}`], 'lines');
   tip.replaceChildren(title, place, table);
@@ -89,7 +89,7 @@ export function showDetail(line, it) {
   const [self, total] = it.rows;
   const words = [
     it.place,
-    `${self[0].toLowerCase()} ${self[1]} (${self[2]})`,
+    `${self[0].replace(/^[SO]/, (c) => c.toLowerCase())} ${self[1]} (${self[2]})`,
     `total ${total[1]} (${total[2]}${it.zoomed ? `, ${total[3]} of view` : ''})`,
     it.samples,
   ];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The page: holds what is being looked at and passes every change to the graph and the table.
-import {MODES, ROOT, buildTree, decodeProfile, sameNode} from './data.js';
+import {MODES, ROOT, buildTree, decodeProfile, emptyTree, sameNode} from './data.js';
 import {FlameGraph} from './graph.js';
 import {Table} from './table.js';
 import {describe, showDetail, showTip} from './tip.js';
-import {fileAndLine, formatPercent, formatTime, originOf, plural} from './text.js';
+import {UNKNOWN, fileAndLine, formatPercent, formatTime, originOf, plural} from './text.js';
 import {functionRows, markedWeight, moduleRows} from './query.js';
 import {showHeader} from './header.js';
 
@@ -30,7 +30,7 @@ class Page {
     this.byModule = false;
     /** @type {string | null} */ this.selected = null;
     /** @type {Uint8Array | null} */ this.marked = null;
-    /** @type {Tree} */ this.tree;
+    this.tree = emptyTree();
     showHeader(this.profile);
     this.graph = new FlameGraph(element('graph'), this.profile, this.origins, {
       hover: (node, at) => this.hover(node, at),
@@ -59,10 +59,11 @@ class Page {
     const shown = this.shownThreads();
     const split = this.threads === 'split' && shown.length > 1;
     this.tree = buildTree(this.profile, shown, this.mode, split);
-    const zoomed = before ? sameNode(this.tree, before, this.graph.zoomed) : 0;
+    const zoomed = sameNode(this.tree, before, this.graph.zoomed);
     const nothing = this.tree.total[0] === 0;
     element('graph').hidden = nothing;
     element('empty').hidden = !nothing;
+    element('detail').hidden = nothing;
     if (nothing) element('empty').textContent = this.whyEmpty();
     element(`modes`).querySelector(`[value=${this.mode}]`).checked = true;
     this.graph.show(this.tree, zoomed);
@@ -115,7 +116,7 @@ class Page {
   summary() {
     const {tree, graph} = this;
     const total = tree.total[graph.zoomed];
-    const what = {wall: 'wall time', cpu: 'CPU time', gil: 'time holding the GIL'}[this.mode];
+    const what = {wall: 'wall time', cpu: 'CPU time', gil: 'holding the GIL'}[this.mode];
     const threads = this.shownThreads();
     const time = `${formatTime(total)} ${what}`;
     if (graph.zoomed !== 0) return `${time}, ${formatPercent(total, tree.total[0])} of all`;
@@ -186,7 +187,8 @@ class Page {
     this.table.show(rows, this.tree.total[top],
                     this.byModule ? {name: 'Module', place: 'Functions'}
                                   : {name: 'Function', place: 'Hottest line'});
-    element('scope').textContent = top === 0 ? '' : `in ${this.graph.nameOf(top)}`;
+    const where = top === 0 ? '' : `in ${this.graph.nameOf(top)}: `;
+    element('scope').textContent = `${where}100 % = ${formatTime(this.tree.total[top])}`;
   }
 
   /** @param {number} top @param {Uint8Array | null} only @returns {Row[]} */
@@ -229,7 +231,7 @@ class Page {
   /** @param {number} node @param {{x: number, y: number} | null} at */
   hover(node, at) {
     const tip = element('tip');
-    if (node < 0 || !at || matchMedia('(hover: none)').matches) {
+    if (node < 0 || !at) {
       tip.hidden = true;
       return;
     }
@@ -244,7 +246,7 @@ class Page {
   /** @param {number} node */
   describe(node) {
     const func = this.tree.func[node];
-    const name = func >= 0 ? this.profile.functions[func].name || '(unknown)'
+    const name = func >= 0 ? this.profile.functions[func].name || UNKNOWN
                : func === ROOT ? this.summary() : this.graph.nameOf(node);
     return describe(this.profile, this.tree, node, this.graph.zoomed, name);
   }
@@ -333,6 +335,7 @@ class Page {
 
   /** @param {boolean} printing */
   setPrinting(printing) {
+    document.documentElement.classList.toggle('printing', printing);
     this.graph.printing = printing;
     this.restyle();
   }

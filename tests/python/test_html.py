@@ -1,0 +1,496 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The HTML report in a real browser.
+
+The recordings are those of tests/cpp/write/example_recordings.h. Most tests look at "shop", whose
+call tree in wall time is (idle thread left out)
+
+    all 1500 ms
+      <module> 1000, main 1000 (100 self): Json.encode 600, read 300 (waiting)
+      Thread.run 500: crunch 500 (125 of them on the CPU)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Browser, missing, running_browser
+from conftest import Example
+
+SIZE = (1280, 800)
+EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide"]
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[Browser]:
+    if lack := missing():
+        pytest.skip(f"{lack} (Debian packages chromium and chromium-driver)")
+    with running_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(window: Browser) -> Iterator[Browser]:
+    """A browser as a test expects it; what goes wrong in the page fails the test."""
+    window.resize(*SIZE)
+    window.color_scheme("light")
+    window.console()
+    yield window
+    assert window.console() == []
+
+
+@pytest.fixture
+def shop(page: Browser, example: Example) -> Browser:
+    page.open(example("shop", ".html"))
+    return page
+
+
+class Node:
+    """A node of the drawn graph, by its share of the width and its row."""
+
+    def __init__(self, page: Browser, row: int, begin: float, end: float) -> None:
+        left, top, width, _ = canvas_box(page)
+        height = page.script(
+            "const style = getComputedStyle(document.documentElement);"
+            "return parseFloat(style.getPropertyValue('--row'))"
+        )
+        self.left, self.right = left + begin * width, left + end * width
+        self.x = (self.left + self.right) / 2
+        self.y = top + 1 + (row + 0.5) * height
+
+
+def canvas_box(page: Browser) -> list[float]:
+    box = page.script(
+        "const b = document.querySelector('canvas').getBoundingClientRect();"
+        "return [b.x, b.y, b.width, b.height]"
+    )
+    assert isinstance(box, list)
+    return box
+
+
+def encode(page: Browser) -> Node:
+    return Node(page, 3, 0, 0.4)
+
+
+def pixels(page: Browser, node: Node) -> Counter[tuple[int, int, int]]:
+    """The colours in the middle of a node, by how often."""
+    data = page.script(
+        "const [x, y, width] = arguments, height = 14;"
+        "const c = document.querySelector('canvas'), b = c.getBoundingClientRect();"
+        "const copy = new OffscreenCanvas(width, height);"
+        "const to = copy.getContext('2d', {willReadFrequently: true}), s = c.width / b.width;"
+        "to.imageSmoothingEnabled = false;"
+        "to.drawImage(c, s * (x - b.x), s * (y - b.y - height / 2), s * width, s * height,"
+        "             0, 0, width, height);"
+        "return Array.from(to.getImageData(0, 0, width, height).data)",
+        node.left + 2,
+        node.y,
+        max(1, int(node.right - node.left) - 4),
+    )
+    return Counter((r, g, b) for r, g, b in zip(data[0::4], data[1::4], data[2::4], strict=True))
+
+
+def fill(page: Browser, node: Node) -> tuple[int, int, int]:
+    return pixels(page, node).most_common(1)[0][0]
+
+
+def rows(page: Browser) -> dict[str, tuple[str, str, str]]:
+    """The table: (self, total, place) by name, in the order shown."""
+    table = page.script(
+        "return [...document.querySelectorAll('section.table tbody tr')]"
+        ".map((row) => [...row.cells].map((cell) => cell.innerText.trim()))"
+    )
+    return {name: (own, total, place) for own, total, name, place in table}
+
+
+def settle(page: Browser, where: str) -> None:
+    """Waits until the graph has arrived at a node and the table tells of it."""
+    page.until("return document.querySelector('#scope').innerText.startsWith(arguments[0])", where)
+
+
+def next_frame(page: Browser) -> None:
+    """Waits until what was asked for is drawn."""
+    page.script(
+        "return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )
+
+
+def set_query(page: Browser, text: str) -> str:
+    page.script(
+        "const q = document.querySelector('#query'); q.value = arguments[0];"
+        "q.dispatchEvent(new Event('input'))",
+        text,
+    )
+    return page.text("#found") if text else ""
+
+
+def choose_threads(page: Browser, label: str) -> None:
+    page.script(
+        "const s = document.querySelector('#threads');"
+        "s.value = [...s.options].find((o) => o.text.startsWith(arguments[0])).value;"
+        "s.dispatchEvent(new Event('change'))",
+        label,
+    )
+
+
+# --- what is in the file ---
+
+
+def embedded(path: Path) -> Any:
+    page = path.read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="profile">(.*?)</script', page, re.S)
+    assert found
+    return json.loads(found.group(1))
+
+
+def stacks_of(profile: Any, thread: Any) -> Iterator[tuple[tuple[tuple[str, str, int], ...], int]]:
+    """(stack, row) for each row of a thread, as the comment of html.cpp says."""
+    strings, functions, frames = profile["strings"], profile["functions"], profile["frames"]
+    stacks: list[tuple[tuple[str, str, int], ...]] = [()]
+    for up, frame in zip(profile["stacks"]["up"], profile["stacks"]["frame"], strict=True):
+        function = frames["function"][frame]
+        name, file = (strings[functions[key][function]] for key in ("name", "file"))
+        line = frames["line"][frame]
+        stacks.append((*stacks[len(stacks) - up], (name or "<unknown>", file, line)))
+    at = 0
+    for row, step in enumerate(thread["stack"]):
+        at += step
+        yield stacks[at], row
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_file_holds_what_the_json_report_holds(example: Example, name: str) -> None:
+    html, report = embedded(example(name, ".html")), json.loads(example(name, ".json").read_text())
+    columns = {
+        "samples": "samples",
+        "cpuSamples": "cpu_samples",
+        "gilSamples": "gil_samples",
+        "wall": "wall_ns",
+        "cpu": "cpu_ns",
+        "gil": "gil_ns",
+    }
+    assert len(html["threads"]) == len(report["threads"])
+    for thread, expected in zip(html["threads"], report["threads"], strict=True):
+        assert (thread["tid"], thread["name"]) == (expected["tid"], expected["name"])
+        for column, key in columns.items():
+            values = thread.get(column, [0] * len(thread["stack"]))
+            unit = 1000 if key.endswith("_ns") else 1
+            assert sum(values) * unit == pytest.approx(expected["total"][key], abs=unit / 2)
+        written = {stack: thread["wall"][row] for stack, row in stacks_of(html, thread)}
+        assert written == wall_by_stack(report, expected)
+
+
+def wall_by_stack(report: Any, thread: Any) -> dict[tuple[tuple[str, str, int], ...], int]:
+    functions = report["functions"]
+    found = {}
+    for stack in thread["stacks"]:
+        frames = tuple(
+            (functions[function]["name"], functions[function]["file"], line)
+            for function, line in stack["frames"]
+        )
+        found[frames] = stack["wall_ns"] // 1000
+    return found
+
+
+# --- the page ---
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_opens_without_complaint_and_asks_for_nothing_else(
+    page: Browser, example: Example, name: str
+) -> None:
+    path = example(name, ".html")
+    page.requests()
+    page.open(path)
+    assert [url for url in page.requests() if not url.startswith("data:")] == [path.as_uri()]
+    if name in ("empty", "idle"):
+        assert page.text("#empty") == "The recording has no samples."
+    else:
+        assert fill(page, Node(page, 1, 0, 0.01)) != fill(page, Node(page, 1, 0.99, 1.5)), "blank"
+
+
+def test_tells_what_was_profiled_and_how_well(shop: Browser) -> None:
+    assert shop.text("#command") == "python3 shop.py --port 8000"
+    assert shop.script("return document.title") == "python3 shop.py --port 8000"
+    for fact in ("pid 4242", "Python 3.13.0", "example", "1.00 s", "pystrobe 0.1.0"):
+        assert fact in shop.text("#facts")
+    # Every entry of the example counts as one sample: 700 and two waits, and 500.
+    for fact in ("1,202 samples", "1,202 of 1,000 Hz", "100 % proved exact", "2.0 % of a core"):
+        assert fact in shop.text("#quality")
+
+
+def test_draws_each_call_where_its_time_is(shop: Browser) -> None:
+    background = fill(shop, Node(shop, 3, 0.61, 0.66))
+    for node in (encode(shop), Node(shop, 3, 0.4, 0.6), Node(shop, 2, 2 / 3, 1)):
+        assert fill(shop, node) != background
+    for nothing in (Node(shop, 3, 0.605, 0.66), Node(shop, 3, 2 / 3, 1)):
+        assert set(pixels(shop, nothing)) == {background}
+    assert fill(shop, encode(shop)) != fill(shop, Node(shop, 3, 0.4, 0.6)), "two files, one colour"
+
+
+def test_modes_have_their_own_totals(shop: Browser) -> None:
+    assert "1.50 s wall time in 2 threads" in shop.text("#path")
+    shop.click("#modes label:nth-of-type(2)")
+    assert "825 ms CPU time in 2 threads" in shop.text("#path")
+    assert rows(shop)["crunch"][0] == "15.2 %"
+    assert "read" not in rows(shop)
+    shop.click("#modes label:nth-of-type(3)")
+    assert "700 ms holding the GIL in 2 threads" in shop.text("#path")
+    assert "crunch" not in rows(shop)
+    shop.keys("w")
+    assert "1.50 s wall time" in shop.text("#path")
+
+
+def test_opens_in_the_mode_of_the_report(page: Browser, example: Example) -> None:
+    page.open(example("shop", ".html", "cpu"))
+    assert "825 ms CPU time" in page.text("#path")
+
+
+def test_threads_can_be_chosen_and_idle_ones_shown(shop: Browser) -> None:
+    assert shop.text("#idle-field") == "1 idle thread"
+    shop.click("#idle")
+    assert "2.50 s wall time in 3 threads" in shop.text("#path")
+    choose_threads(shop, "worker")
+    assert "500 ms wall time in 1 thread" in shop.text("#path")
+    assert list(rows(shop)) == ["crunch", "Thread.run"]
+    choose_threads(shop, "all, side by side")
+    assert "2.50 s wall time in 3 threads" in shop.text("#path")
+    shop.click_at(Node(shop, 1, 0.4, 0.8).x, Node(shop, 1, 0, 1).y)
+    settle(shop, "in thread (4250)")
+    assert "1.00 s wall time, 40.0 % of all" in shop.text("#path")
+
+
+def test_why_nothing_is_shown_is_said(shop: Browser) -> None:
+    choose_threads(shop, "thread · 4250")
+    shop.keys("c")
+    assert "used no CPU time" in shop.text("#empty")
+    shop.keys("g")
+    assert "never seen holding" in shop.text("#empty")
+
+
+def test_click_zooms_and_there_are_three_ways_back(shop: Browser) -> None:
+    node = encode(shop)
+    for back in ("#reset", "#path button", "Escape"):
+        shop.click_at(node.x, node.y)
+        settle(shop, "in Json.encode")
+        assert shop.text("#path").split("\n")[0].startswith("all")
+        assert "Json.encode" in shop.text("#path strong")
+        assert "600 ms wall time, 40.0 % of all" in shop.text("#path")
+        assert rows(shop) == {"Json.encode": ("100 %", "100 %", "app/json.py:12")}
+        # The zoomed call now fills the width.
+        assert fill(shop, Node(shop, 3, 0.9, 1)) == fill(shop, Node(shop, 3, 0.1, 0.2))
+        if back == "Escape":
+            shop.keys(back)
+        else:
+            shop.click(back)
+        settle(shop, "100 % = 1.50 s")
+        assert shop.script("return document.querySelector('#reset').disabled")
+
+
+def test_zoom_stays_when_the_mode_changes(shop: Browser) -> None:
+    node = encode(shop)
+    shop.click_at(node.x, node.y)
+    settle(shop, "in Json.encode")
+    shop.keys("c")
+    assert "600 ms CPU time, 72.7 % of all" in shop.text("#path")
+
+
+def test_search_highlights_and_gives_a_percentage(shop: Browser) -> None:
+    plain = fill(shop, encode(shop))
+    # Nested matches count once: main and the <module> it is in are both of shop.py.
+    assert set_query(shop, "SHOP.py") == "66.7 % in 2 calls"
+    assert set_query(shop, "json") == "40.0 % in 1 call"
+    next_frame(shop)
+    marked, dimmed = fill(shop, encode(shop)), fill(shop, Node(shop, 2, 0.7, 1))
+    assert len({plain, marked, dimmed}) == 3
+    assert list(rows(shop)) == ["Json.encode"]
+    assert set_query(shop, "/^(read|crunch) /") == "53.3 % in 2 calls"
+    assert set_query(shop, "/(/") == "nothing found"
+    node = encode(shop)
+    set_query(shop, "encode")
+    shop.click_at(node.x, node.y)
+    settle(shop, "in Json.encode")
+    assert shop.text("#found") == "100 % of view, 40.0 % of all in 1 call"
+
+
+def test_search_by_keyboard(shop: Browser) -> None:
+    shop.keys("/", "crunch")
+    assert shop.text("#found") == "33.3 % in 1 call"
+    shop.keys("Escape")
+    assert shop.script("return document.querySelector('#query').value") == ""
+    assert len(rows(shop)) == 6
+
+
+def test_table_is_sorted_as_asked_and_linked_to_the_graph(shop: Browser) -> None:
+    assert list(rows(shop).items())[:3] == [
+        ("Json.encode", ("40.0 %", "40.0 %", "app/json.py:12")),
+        ("crunch", ("33.3 %", "33.3 %", "app/w.py:3")),
+        ("read", ("20.0 %", "20.0 %", "app/socket.py:7")),
+    ]
+    shop.click("th:nth-child(2) button")
+    assert [total for _, total, _ in rows(shop).values()][:2] == ["66.7 %", "66.7 %"]
+    shop.click("th:nth-child(3) button")
+    names = ["<module> shop.py", "crunch", "Json.encode", "main", "read", "Thread.run"]
+    assert list(rows(shop)) == names
+    plain = fill(shop, encode(shop))
+    shop.click("tbody tr:nth-child(3)")
+    assert shop.script("return document.querySelectorAll('tr[aria-selected=true]').length") == 1
+    assert shop.text("#found").endswith("in 1 call")
+    next_frame(shop)
+    assert fill(shop, encode(shop)) != plain
+    shop.keys("Escape")
+    assert shop.text("#found") == ""
+
+
+def test_table_by_module(shop: Browser) -> None:
+    shop.click("#by-module")
+    found = rows(shop)
+    assert found["app/shop.py"] == ("6.7 %", "66.7 %", "2 functions")
+    assert found["app/json.py"] == ("40.0 %", "40.0 %", "1 function")
+
+
+def test_tooltip_tells_place_times_and_lines(shop: Browser) -> None:
+    node = encode(shop)
+    shop.move_to(node.x, node.y)
+    tip = " ".join(shop.text("#tip").split())
+    for part in (
+        "Json.encode /app/json.py:10 · 600 samples",
+        "Self 600 ms 40.0 % Total 600 ms 40.0 %",
+        "line 12 400 ms self 66.7 % line 14 200 ms self 33.3 %",
+    ):
+        assert part in tip
+    shop.click_at(Node(shop, 1, 0, 0.6).x, Node(shop, 1, 0, 1).y)
+    settle(shop, "in <module>")
+    shop.move_to(Node(shop, 3, 0, 0.5).x, node.y)
+    assert "600 ms 40.0 % 60.0 %" in " ".join(shop.text("#tip").split())
+    shop.move_to(2, 2)
+    assert shop.script("return document.querySelector('#tip').hidden")
+
+
+def test_the_graph_is_walked_by_keyboard(shop: Browser) -> None:
+    shop.script("document.querySelector('#graph').focus()")
+    shop.keys("Down", "Down", "Down", "Down", "Right")
+    assert shop.text("#detail").startswith("read · /app/socket.py:5 · self 300 ms (20.0 %)")
+    shop.keys("Left", "Up")
+    assert shop.text("#detail").startswith("main · ")
+    shop.keys("Enter")
+    settle(shop, "in main")
+    shop.keys("Backspace")
+    settle(shop, "in <module>")
+
+
+def test_flames_grow_upwards_on_request(shop: Browser) -> None:
+    top = fill(shop, Node(shop, 0, 0, 1))
+    shop.click("#flip")
+    left, y, width, height = canvas_box(shop)
+    assert height < 200
+    shop.click_at(left + 0.2 * width, y + 10)
+    settle(shop, "in Json.encode")
+    assert fill(shop, Node(shop, 0, 0, 1)) != top
+
+
+def test_deep_stacks_scroll(page: Browser, example: Example) -> None:
+    page.open(example("deep", ".html"))
+    page.script("const g = document.querySelector('#graph'); g.scrollTop = g.scrollHeight")
+    left, top, width, height = canvas_box(page)
+    next_frame(page)
+    page.move_to(left + width / 2, top + height - 10)
+    assert page.text("#tip").startswith("level_999")
+
+
+def test_names_are_text_whatever_they_hold(page: Browser, example: Example) -> None:
+    page.open(example("odd", ".html"))
+    found = rows(page)
+    assert "</script><!--" in found
+    assert "<unknown>" in found
+    assert "1 thread" not in page.text("#path")
+    assert "3.0 %" in page.text("#detail"), "the sample outside any Python function"
+
+
+# --- to be read by everyone ---
+
+CONTRAST = """
+const luminance = (color) => {
+  const [r, g, b] = color.map((v) => v / 255)
+    .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const parse = (text) => {
+  const found = text.match(/[\\d.]+/g).map(Number);
+  return text.startsWith('color(') ? [255 * found[0], 255 * found[1], 255 * found[2], found[3] ?? 1]
+                                   : [...found, 1].slice(0, 4);
+};
+const backOf = (e) => {
+  for (; e; e = e.parentElement) {
+    const color = parse(getComputedStyle(e).backgroundColor);
+    if (color[3] === 1) return color.slice(0, 3);
+  }
+  return [255, 255, 255];
+};
+const poor = [];
+for (const e of document.body.querySelectorAll('*')) {
+  const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+  if (!own || !e.checkVisibility() || e.disabled || e.closest('script, select, noscript')) continue;
+  const a = luminance(parse(getComputedStyle(e).color).slice(0, 3)), b = luminance(backOf(e));
+  const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  if (ratio < 4.5) poor.push(`${e.tagName} ${e.innerText.slice(0, 30)}: ${ratio.toFixed(2)}`);
+}
+return poor;
+"""
+
+
+def luminance(color: tuple[int, int, int]) -> float:
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in (v / 255 for v in color)
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_in_light_and_dark(shop: Browser, scheme: str) -> None:
+    shop.color_scheme(scheme)
+    shop.click("#help")
+    next_frame(shop)
+    back = luminance(fill(shop, Node(shop, 3, 0.61, 0.66)))
+    assert (back > 0.8) if scheme == "light" else (back < 0.05)
+    assert shop.script(CONTRAST) == []
+    for query in ("", "json"):
+        set_query(shop, query)
+        next_frame(shop)
+        for node in (
+            encode(shop),
+            Node(shop, 2, 0, 2 / 3),
+            Node(shop, 1, 2 / 3, 1),
+            Node(shop, 0, 0, 1),
+        ):
+            colors = pixels(shop, node)
+            ground = luminance(colors.most_common(1)[0][0])
+            light, dark = max(map(luminance, colors)), min(map(luminance, colors))
+            best = max((light + 0.05) / (ground + 0.05), (ground + 0.05) / (dark + 0.05))
+            assert best >= 4.5, f"text in the graph, search {query!r}"
+
+
+@pytest.mark.parametrize("width", [400, 1280, 3840])
+def test_fits_narrow_and_wide_windows(shop: Browser, width: int) -> None:
+    shop.resize(width, 900)
+    assert shop.script("return document.documentElement.scrollWidth") <= width
+    assert canvas_box(shop)[2] > 0.5 * width
+    node = encode(shop)
+    shop.click_at(node.x, node.y)
+    settle(shop, "in Json.encode")
+
+
+def test_prints_in_light_colours_on_one_sheet_and_a_table(shop: Browser) -> None:
+    shop.color_scheme("dark")
+    shop.script("dispatchEvent(new Event('beforeprint'))")
+    assert luminance(fill(shop, Node(shop, 3, 0.61, 0.66))) > 0.9
+    assert not shop.script("return document.querySelector('.toolbar').checkVisibility()")
+    shop.script("dispatchEvent(new Event('afterprint'))")
+    assert luminance(fill(shop, Node(shop, 3, 0.61, 0.66))) < 0.05
+    assert shop.script("return document.querySelector('.toolbar').checkVisibility()")
