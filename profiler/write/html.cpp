@@ -187,19 +187,11 @@ void WriteMetadata(const Metadata& metadata, JsonWriter& json) {
 
 void WriteQuality(const Metadata& metadata, const Quality& quality, JsonWriter& json) {
   json.NewLine().Key("quality").BeginObject();
-  json.Field("deadlines", quality.deadlines).Field("taken", quality.taken);
-  json.Field("proved", quality.proved).Field("marked", quality.marked);
-  json.Field("incomplete", quality.incomplete).Field("unresolved", quality.unresolved);
-  json.Field("late", quality.late).Field("lost", quality.lost);
+  json.Field("sentence", std::string_view(QualityLine(metadata, quality)));
   json.Field("duration", quality.duration_ns / 1000);
-  json.Field("held", quality.held_ns / 1000);
-  json.Field("runDelay", quality.run_delay_ns / 1000);
-  json.Field("ownCpu", quality.own_cpu_ns / 1000);
-  json.Field("rate", quality.achieved_rate_hz);
-  json.Field("wantedRate", metadata.wanted_rate_hz);
-  json.Field("finalRate", quality.final_rate_hz);
-  json.Field("cpuSource", std::string_view(quality.cpu_source));
-  json.Field("complete", quality.complete);
+  json.Field("deadlines", quality.deadlines).Field("taken", quality.taken);
+  json.Field("proved", quality.proved).Field("incomplete", quality.incomplete);
+  json.Field("lost", quality.lost).Field("complete", quality.complete);
   json.EndObject();
 }
 

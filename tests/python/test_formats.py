@@ -7,9 +7,7 @@ The recordings are those of tests/cpp/write/example_recordings.h, whose content 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import collapsed
 import jsonschema
 import pytest
 from browser import Browser, missing, running_browser
+from conftest import Example
 from readers import (
     REPOSITORY,
     check_with_ajv,
@@ -29,29 +28,6 @@ from readers import (
 
 MS = 1_000_000
 EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide"]
-Example = Callable[..., Path]
-
-
-@pytest.fixture(scope="session")
-def write_example() -> Path:
-    if named := os.environ.get("PYSTROBE_WRITE_EXAMPLE"):
-        return Path(named)
-    built = list(REPOSITORY.glob("build/*/tests/cpp/write_example"))
-    if not built:
-        pytest.fail("no write_example: build the C++ tests, or name it in PYSTROBE_WRITE_EXAMPLE")
-    return max(built, key=lambda path: path.stat().st_mtime)
-
-
-@pytest.fixture
-def example(write_example: Path, tmp_path: Path) -> Example:
-    """Writes an example: example("shop", ".pb.gz", "cpu") -> path."""
-
-    def write(name: str, suffix: str, *options: str) -> Path:
-        path = tmp_path / (name + suffix)
-        subprocess.run([str(write_example), name, str(path), *options], check=True)
-        return path
-
-    return write
 
 
 @pytest.fixture(scope="module")

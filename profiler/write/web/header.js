@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What was profiled, and how far it can be trusted.
-import {formatCount, formatPercent, formatTime, plural} from './text.js';
+import {formatTime} from './text.js';
 
 /** @typedef {import('./data.js').Profile} Profile */
-/** @typedef {{text: string, kind?: 'good' | 'bad', hint?: string}} Fact */
+/** @typedef {{text: string, hint?: string, warn?: boolean}} Fact */
 
 /** @param {Profile} profile */
 export function showHeader(profile) {
   const command = /** @type {HTMLElement} */ (document.getElementById('command'));
   command.textContent = profile.title;
   command.title = profile.title;
-  showFacts('facts', factsOf(profile));
-  showFacts('quality', qualityOf(profile.quality));
+  showFacts(factsOf(profile));
+  const quality = /** @type {HTMLElement} */ (document.getElementById('quality'));
+  quality.textContent = profile.quality.sentence;
+  quality.className = judge(profile.quality);
 }
 
-/** @param {string} id @param {Fact[]} facts */
-function showFacts(id, facts) {
-  document.getElementById(id)?.replaceChildren(...facts.flatMap((fact) => {
+/** @param {Fact[]} facts */
+function showFacts(facts) {
+  document.getElementById('facts')?.replaceChildren(...facts.flatMap((fact) => {
     const span = document.createElement('span');
     span.textContent = fact.text;
-    if (fact.kind) span.className = fact.kind;
+    if (fact.warn) span.className = 'bad';
     if (fact.hint) span.title = fact.hint;
     return [span, document.createTextNode(' ')];
   }));
@@ -41,7 +43,7 @@ function factsOf({meta, quality, range}) {
   }
   facts.push({text: formatTime(quality.duration)});
   if (isPart(range, quality.duration)) {
-    facts.push({text: `shown: ${formatTime(range.since)} to ${formatTime(range.until)}`, kind: 'bad'});
+    facts.push({text: `shown: ${formatTime(range.since)} to ${formatTime(range.until)}`, warn: true});
   }
   if (meta.pystrobe) facts.push({text: `pystrobe ${meta.pystrobe}`});
   return facts;
@@ -55,56 +57,13 @@ function isPart(range, duration) {
   return range.since > 0 || range.until < 0.95 * duration - 100_000;
 }
 
-/** @param {any} q @returns {Fact[]} */
-function qualityOf(q) {
-  const facts = [{text: plural(q.taken, 'sample')}, rateOf(q)];
-  if (q.taken > 0) {
-    facts.push({
-      text: `${formatPercent(q.proved, q.taken)} proved exact`,
-      kind: q.proved === q.taken ? 'good' : undefined,
-      hint: 'Stacks proved to have been copied while the thread held still',
-    });
-  }
-  const rare = [
-    ['marked', 'kept without that proof: such a stack may be torn'],
-    ['incomplete', 'stacks that did not reach the thread\'s first frame'],
-    ['late', 'taken more than one period after its time'],
-    ['lost', 'due, but not taken'],
-    ['unresolved', 'frames whose code could not be read in time'],
-  ];
-  for (const [name, hint] of rare) {
-    if (q[name] > 0) {
-      const bad = name !== 'late' && q[name] > 0.01 * Math.max(q.taken, q.deadlines);
-      facts.push({text: `${formatCount(q[name])} ${name}`, hint, kind: bad ? 'bad' : undefined});
-    }
-  }
-  if (q.duration > 0) {
-    facts.push({
-      text: `target held ${formatTime(q.held)} (${formatPercent(q.held, q.duration)})`,
-      hint: `Time the program waited because of the sampler. The kernel's run_delay, an upper bound: ${formatTime(q.runDelay)}`,
-    });
-    facts.push({
-      text: `sampler used ${formatPercent(q.ownCpu, q.duration)} of a core`,
-      hint: formatTime(q.ownCpu),
-    });
-  }
-  if (q.cpuSource === 'stat') {
-    facts.push({text: 'CPU time in 10 ms ticks', kind: 'bad', hint: 'The kernel has no schedstat here'});
-  }
-  if (!q.complete) {
-    facts.push({text: 'cut off', kind: 'bad', hint: 'The sampler did not end in order; figures are as of the last block written'});
-  }
-  return facts;
-}
+/** More of the samples than this being doubtful is worth a warning. */
+const DOUBT = 0.01;
 
-/** @param {any} q @returns {Fact} */
-function rateOf(q) {
-  const achieved = formatCount(q.rate);
-  const wanted = formatCount(q.wantedRate);
-  const text = achieved === wanted ? `${wanted} Hz` : `${achieved} of ${wanted} Hz`;
-  const lowered = q.finalRate > 0 && q.finalRate < 0.99 * q.wantedRate;
-  return {
-    text: lowered ? `${text} (lowered to stay within the allowed overhead)` : text,
-    hint: 'Samples a second that were taken, and that were wanted',
-  };
+/** @param {any} q @returns {'good' | 'bad' | ''} */
+function judge(q) {
+  const doubtful = q.taken - q.proved > DOUBT * q.taken || q.incomplete > DOUBT * q.taken ||
+                   q.lost > DOUBT * q.deadlines;
+  if (!q.complete || doubtful) return 'bad';
+  return q.taken > 0 && q.proved === q.taken ? 'good' : '';
 }
