@@ -12,7 +12,7 @@
 namespace pystrobe::pyabi {
 namespace {
 
-constexpr uint64_t kMaxEntries = 1U << 20;
+constexpr uint64_t kMaxEntries = 1U << 16;
 
 // Include/object.h.
 constexpr uint64_t kInlineValues = 1U << 2;  // 3.13+

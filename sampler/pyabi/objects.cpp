@@ -14,7 +14,7 @@
 namespace pystrobe::pyabi {
 namespace {
 
-constexpr uint64_t kMaxLocals = 1U << 16;
+constexpr uint64_t kMaxLocals = 1U << 12;
 
 // Include/internal/pycore_code.h.
 constexpr uint8_t kHiddenKind = 0x10;
@@ -32,13 +32,14 @@ struct Slot {
 };
 
 /// The strs of a tuple; an unreadable one is "?".
-std::vector<std::string> ReadNames(const Memory& memory, const Layout& layout, Address tuple) {
+std::optional<std::vector<std::string>> ReadNames(const Memory& memory, const Layout& layout,
+                                                  Address tuple) {
   const auto count = memory.Read<uint64_t>(tuple + layout.object.tuple_size);
-  if (!count || *count > kMaxLocals) return {};
+  if (!count || *count > kMaxLocals) return std::nullopt;
   std::vector<Address> items(*count);
-  if (items.empty() ||
+  if (!items.empty() &&
       !memory.Read(tuple + layout.object.tuple_items, items.data(), items.size() * 8)) {
-    return {};
+    return std::nullopt;
   }
   std::vector<std::string> names;
   for (const Address item : items) {
@@ -53,14 +54,18 @@ std::vector<Slot> ReadSlots(const Memory& memory, const Layout& layout,
                             std::span<const std::byte> code) {
   std::vector<Slot> slots;
   const auto add = [&](uint32_t field, uint8_t kind) {
-    if (field == kAbsent) return;
-    for (std::string& name : ReadNames(memory, layout, Load<Address>(code, field))) {
+    if (field == kAbsent) return true;
+    auto names = ReadNames(memory, layout, Load<Address>(code, field));
+    if (!names) return false;
+    for (std::string& name : *names) {
       slots.push_back({.name = std::move(name), .index = slots.size(), .kind = kind});
     }
+    return true;
   };
-  add(layout.code.locals_names, 0);
-  add(layout.code.cell_names, kCellKind);
-  add(layout.code.free_names, kFreeKind);
+  if (!add(layout.code.locals_names, 0) || !add(layout.code.cell_names, kCellKind) ||
+      !add(layout.code.free_names, kFreeKind)) {
+    return {};  // where the later ones lie depends on how many come before
+  }
   if (layout.code.locals_kinds != kAbsent) {
     std::vector<uint8_t> kinds(slots.size());
     const auto bytes = Load<Address>(code, layout.code.locals_kinds);

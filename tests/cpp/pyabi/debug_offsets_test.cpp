@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The golden files are the first bytes of _PyRuntime as released builds for x86-64 hold them.
 #include "sampler/pyabi/debug_offsets.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <vector>
 
+#include "golden.h"
 #include "sampler/pyabi/layout.h"
 
 namespace pystrobe::pyabi {
@@ -19,38 +16,29 @@ namespace {
 
 using testing::HasSubstr;
 
-std::vector<std::byte> Golden(const std::string& name) {
-  std::ifstream file(std::string(PYSTROBE_GOLDEN_DIR) + "/debug_offsets/" + name + ".bin",
-                     std::ios::binary);
-  std::vector<char> text{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_FALSE(text.empty()) << name;
-  std::vector<std::byte> bytes(text.size());
-  std::memcpy(bytes.data(), text.data(), text.size());
-  return bytes;
-}
-
-const char* const kGolden[] = {"3.13.0", "3.14.10", "3.15.2"};
-
 /// The eight bytes at `offset`, to be changed.
 void Put(std::vector<std::byte>& bytes, size_t offset, uint64_t value) {
   std::memcpy(bytes.data() + offset, &value, sizeof value);
 }
 
 TEST(DebugOffsets, ReadsTheReleasesItKnows) {
-  for (const char* name : kGolden) {
-    auto layout = LayoutFromDebugOffsets(Golden(name));
+  for (const char* name : kGoldenDebugOffsets) {
+    auto layout = LayoutFromDebugOffsets(GoldenDebugOffsets(name));
     ASSERT_TRUE(layout) << layout.error().message;
-    EXPECT_EQ(layout->version.ToString(), name);
-    EXPECT_FALSE(layout->free_threaded);
-    EXPECT_EQ(layout->gil.enabled, kAbsent);
-    EXPECT_EQ(layout->gil.last_holder, 8U);
-    EXPECT_EQ(layout->gil.locked, 16U);
-    EXPECT_EQ(layout->gil.switch_number, 24U);
+    const bool free_threaded = std::string(name).ends_with("t");
+    EXPECT_EQ(layout->version.ToString() + (free_threaded ? "t" : ""), name);
+    EXPECT_EQ(layout->free_threaded, free_threaded);
+    // A free-threaded build has `enabled` first in its GIL, and 16 bytes more in every object.
+    const uint32_t more = free_threaded ? 8 : 0;
+    EXPECT_EQ(layout->gil.enabled, free_threaded ? 0 : kAbsent);
+    EXPECT_EQ(layout->gil.last_holder, 8 + more);
+    EXPECT_EQ(layout->gil.locked, 16 + more);
+    EXPECT_EQ(layout->gil.switch_number, 24 + more);
     EXPECT_EQ(layout->frame.previous, 8U);
     EXPECT_EQ(layout->frame.instruction, 56U);
-    EXPECT_EQ(layout->object.ascii_data, 40U);
-    EXPECT_EQ(layout->object.compact_data, 56U);
-    EXPECT_EQ(layout->object.dict_used, 16U);
+    EXPECT_EQ(layout->object.ascii_data, 40 + more * 2);
+    EXPECT_EQ(layout->object.compact_data, 56 + more * 2);
+    EXPECT_EQ(layout->object.dict_used, 16 + more * 2);
     EXPECT_EQ(layout->frame.tlbc_index, kAbsent);
     EXPECT_EQ(layout->code.tlbc, kAbsent);
   }
@@ -58,7 +46,7 @@ TEST(DebugOffsets, ReadsTheReleasesItKnows) {
 
 // Offsets taken from the headers of that very release by a C compiler.
 TEST(DebugOffsets, AgreesWithTheHeadersOf313) {
-  Layout layout = *LayoutFromDebugOffsets(Golden("3.13.0"));
+  Layout layout = *LayoutFromDebugOffsets(GoldenDebugOffsets("3.13.0"));
   EXPECT_EQ(layout.runtime.interpreters_head, 632U);
   EXPECT_EQ(layout.interpreter.threads_head, 7344U);
   EXPECT_EQ(layout.interpreter.gc_collecting, 7600U);
@@ -75,7 +63,7 @@ TEST(DebugOffsets, AgreesWithTheHeadersOf313) {
 
 TEST(DebugOffsets, FramesHoldTaggedReferencesFrom314On) {
   for (const char* name : {"3.14.10", "3.15.2"}) {
-    Layout layout = *LayoutFromDebugOffsets(Golden(name));
+    Layout layout = *LayoutFromDebugOffsets(GoldenDebugOffsets(name));
     EXPECT_EQ(layout.frame.code_tag_mask, 7U);
     EXPECT_EQ(layout.frame.owner, 74U);
     EXPECT_EQ(layout.frame.stackpointer, 64U);
@@ -84,7 +72,7 @@ TEST(DebugOffsets, FramesHoldTaggedReferencesFrom314On) {
 }
 
 TEST(DebugOffsets, RefusesAWrongCookie) {
-  auto bytes = Golden("3.13.0");
+  auto bytes = GoldenDebugOffsets("3.13.0");
   bytes[3] = std::byte{'?'};
   auto layout = LayoutFromDebugOffsets(bytes);
   ASSERT_FALSE(layout);
@@ -94,7 +82,7 @@ TEST(DebugOffsets, RefusesAWrongCookie) {
 
 TEST(DebugOffsets, RefusesOtherReleases) {
   for (uint64_t hex : {0x030c01f0, 0x030d00b2, 0x030f00a1, 0x031000f0, 0x040d00f0}) {
-    auto bytes = Golden("3.15.2");
+    auto bytes = GoldenDebugOffsets("3.15.2");
     Put(bytes, 8, hex);
     auto layout = LayoutFromDebugOffsets(bytes);
     ASSERT_FALSE(layout) << hex;
@@ -104,9 +92,9 @@ TEST(DebugOffsets, RefusesOtherReleases) {
 }
 
 TEST(DebugOffsets, TheTableOfOneReleaseIsNotTakenForAnother) {
-  for (const char* name : kGolden) {
+  for (const char* name : kGoldenDebugOffsets) {
     for (uint64_t hex : {0x030d01f0, 0x030e01f0, 0x030f01f0}) {
-      auto bytes = Golden(name);
+      auto bytes = GoldenDebugOffsets(name);
       bytes.resize(kDebugOffsetsSize);
       uint64_t own;
       std::memcpy(&own, bytes.data() + 8, sizeof own);
@@ -118,8 +106,8 @@ TEST(DebugOffsets, TheTableOfOneReleaseIsNotTakenForAnother) {
 }
 
 TEST(DebugOffsets, RefusesEveryTruncation) {
-  for (const char* name : kGolden) {
-    auto bytes = Golden(name);
+  for (const char* name : kGoldenDebugOffsets) {
+    auto bytes = GoldenDebugOffsets(name);
     while (!bytes.empty()) {
       bytes.pop_back();
       EXPECT_FALSE(LayoutFromDebugOffsets(bytes)) << name << " cut to " << bytes.size();
@@ -167,7 +155,7 @@ void ExpectEveryFieldChecked(const char* name) {
   for (size_t at = sizeof(debug_offsets::Header); at < sizeof(Table); at += 8) {
     if (std::ranges::find(unused, at) != unused.end()) continue;
     for (uint64_t wild : {UINT64_MAX, uint64_t{1} << 40, UINT64_MAX - 15}) {
-      auto bytes = Golden(name);
+      auto bytes = GoldenDebugOffsets(name);
       Put(bytes, at, wild);
       EXPECT_FALSE(LayoutFromDebugOffsets(bytes)) << name << " byte " << at << " = " << wild;
     }
@@ -182,8 +170,8 @@ TEST(DebugOffsets, RefusesEveryFieldOutOfBounds) {
 
 TEST(DebugOffsets, SurvivesNoise) {
   std::mt19937_64 random(1);
-  for (const char* name : kGolden) {
-    const auto golden = Golden(name);
+  for (const char* name : kGoldenDebugOffsets) {
+    const auto golden = GoldenDebugOffsets(name);
     for (int round = 0; round < 2000; ++round) {
       auto bytes = golden;
       for (int change = 0; change < 8; ++change) {
