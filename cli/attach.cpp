@@ -11,14 +11,13 @@ namespace pystrobe::cli {
 namespace {
 
 void Announce(const AttachOptions& options, const remote::TargetInfo& target) {
-  std::string command;
-  for (const std::string& word : target.command) command += command.empty() ? word : " " + word;
-  if (command.empty()) command = target.executable;
   const auto& duration = options.record.sampler.duration;
-  PrintNote(fmt::format("sampling {} ({}); {}", options.pid, CutEnd(Printable(command), 40, "..."),
-                        duration ? fmt::format("{}, or until Ctrl-C",
-                                               TimeText(static_cast<uint64_t>(duration->count())))
-                                 : "Ctrl-C stops and reports"));
+  const std::string until = duration
+                                ? fmt::format(" for {}; Ctrl-C stops earlier",
+                                              TimeText(static_cast<uint64_t>(duration->count())))
+                                : "; Ctrl-C stops and reports";
+  PrintNote(fmt::format("sampling {} ({}){}", options.pid,
+                        CutEnd(CommandText(target.command, target.executable), 40, "..."), until));
 }
 
 void TellEnd(const std::optional<remote::EndReason>& end, pid_t pid) {

@@ -21,7 +21,7 @@ std::string Lines(std::string_view text, int width, int indent) {
   const std::string margin(static_cast<size_t>(indent), ' ');
   while (!text.empty()) {
     const size_t end = text.find('\n');
-    out += margin + Wrap(margin + Printable(text.substr(0, end)), width, indent);
+    out += margin + Wrap(Printable(text.substr(0, end)), width, indent, indent);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
   return out;

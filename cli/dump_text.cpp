@@ -143,14 +143,13 @@ std::string ThreadJson(const DumpThread& thread, bool locals) {
 std::string DumpText(const remote::Dump& dump, const Terminal& terminal) {
   const Palette palette(terminal.color);
   const remote::TargetInfo& target = dump.target;
-  const std::string command = target.command.empty()
-                                  ? target.executable
-                                  : fmt::format("{}", fmt::join(target.command, " "));
-  std::string text =
-      fmt::format("{}{}{}, pid {}, Python {}{}; most recent call first\n", palette.strong,
-                  CutEnd(Printable(command), std::max(20, terminal.width / 2), terminal.ellipsis),
-                  palette.reset, target.pid, target.layout.version.ToString(),
-                  target.layout.free_threaded ? " free-threaded" : "");
+  const std::string rest = fmt::format(", pid {}, Python {}{}; most recent call first", target.pid,
+                                       target.layout.version.ToString(),
+                                       target.layout.free_threaded ? " free-threaded" : "");
+  const int room = std::max(20, terminal.width - DisplayWidth(rest));
+  const std::string command =
+      CutEnd(CommandText(target.command, target.executable), room, terminal.ellipsis);
+  std::string text = fmt::format("{}{}{}{}\n", palette.strong, command, palette.reset, rest);
   for (const DumpThread& thread : dump.threads) {
     text += "\n" + ThreadHeading(thread, target.layout.free_threaded, palette);
     text += FramesText(thread, terminal, palette);

@@ -29,7 +29,7 @@ std::string Cost(const Quality& quality) {
   std::string text = fmt::format("; target held {} ({} %)", Time(quality.held_ns),
                                  PercentText(Share(quality.held_ns, quality.duration_ns)));
   if (quality.run_delay_ns > 0) {
-    text += fmt::format(", {} by the kernel's count of its waiting", Time(quality.run_delay_ns));
+    text += fmt::format(", of {} that it waited for a CPU in all", Time(quality.run_delay_ns));
   }
   return text +
          fmt::format("; own CPU {} %", PercentText(Share(quality.own_cpu_ns, quality.duration_ns)));
@@ -39,7 +39,7 @@ std::string Cost(const Quality& quality) {
 
 std::string QualityText(const Metadata& metadata, const Quality& quality) {
   std::string text =
-      fmt::format("Quality: {} {} at {} of {} Hz", GroupDigits(quality.taken),
+      fmt::format("Quality: {} {}, {} Hz of the {} wanted", GroupDigits(quality.taken),
                   quality.taken == 1 ? "sample" : "samples", RateText(quality.achieved_rate_hz),
                   RateText(metadata.wanted_rate_hz));
   const bool lowered =

@@ -43,15 +43,11 @@ std::string_view Meaning(const Profile& profile, Mode mode) {
 
 std::string Heading(const Profile& profile, const TableOptions& options) {
   const Metadata& metadata = profile.recording->metadata();
-  std::string command;
-  for (const std::string& word : metadata.command) {
-    command += command.empty() ? word : " " + word;
-  }
-  if (command.empty()) command = metadata.executable;
-  const int room = std::max(20, options.terminal.width / 2);
-  return fmt::format("{}, pid {}, Python {}",
-                     CutEnd(Printable(command), room, options.terminal.ellipsis), metadata.pid,
-                     metadata.python_version);
+  const std::string command = CommandText(metadata.command, metadata.executable);
+  const std::string rest =
+      fmt::format(", pid {}, Python {}", metadata.pid, metadata.python_version);
+  const int room = std::max(20, options.terminal.width - DisplayWidth(rest));
+  return CutEnd(command, room, options.terminal.ellipsis) + Printable(rest);
 }
 
 std::string Summary(const Profile& profile, const TableOptions& options) {

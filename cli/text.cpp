@@ -158,26 +158,34 @@ std::string PadLeft(std::string_view text, int width) {
   return std::string(static_cast<size_t>(missing), ' ') + std::string(text);
 }
 
-std::string Wrap(std::string_view paragraph, int width, int indent) {
+std::string Wrap(std::string_view paragraph, int width, int indent, int column) {
   std::string out;
-  int column = 0;
+  bool line_begins = true;
   while (!paragraph.empty()) {
     const size_t space = paragraph.find(' ');
     const std::string_view word = paragraph.substr(0, space);
     paragraph.remove_prefix(space == std::string_view::npos ? paragraph.size() : space + 1);
     if (word.empty()) continue;
     const int cells = DisplayWidth(word);
-    if (column > 0 && column + 1 + cells > width) {
+    if (!line_begins && column + 1 + cells > width) {
       out += "\n" + std::string(static_cast<size_t>(indent), ' ');
       column = indent;
-    } else if (column > 0) {
+    } else if (!line_begins) {
       out += ' ';
       ++column;
     }
     out += word;
     column += cells;
+    line_begins = false;
   }
   return out + "\n";
+}
+
+std::string CommandText(const std::vector<std::string>& command, std::string_view executable) {
+  const std::string_view program = command.empty() ? executable : std::string_view(command[0]);
+  std::string text(program.substr(program.rfind('/') + 1));
+  for (size_t i = 1; i < command.size(); ++i) text += " " + command[i];
+  return Printable(text);
 }
 
 std::string ShortPath(std::string_view path, std::string_view directory) {

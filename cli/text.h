@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pystrobe::cli {
 
@@ -30,8 +31,12 @@ std::string PadRight(std::string_view text, int width);
 std::string PadLeft(std::string_view text, int width);
 
 /// Paragraph broken at spaces into lines of at most `width` cells; all but the first line indented.
-/// A word longer than a line is left whole. Ends with a newline.
-std::string Wrap(std::string_view paragraph, int width, int indent);
+/// The first line has `column` cells taken already. A word longer than a line is left whole. Ends
+/// with a newline.
+std::string Wrap(std::string_view paragraph, int width, int indent, int column = 0);
+
+/// A command for a heading: the program without its directory, and its arguments; safe to print.
+std::string CommandText(const std::vector<std::string>& command, std::string_view executable);
 
 /// A source file named as briefly as stays clear: what follows site-packages/ or the standard
 /// library's directory, the path below `directory` (absolute, may be empty), else the whole path.

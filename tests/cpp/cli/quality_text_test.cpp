@@ -33,8 +33,9 @@ Quality Good() {
 
 TEST(QualityText, AGoodRun) {
   EXPECT_EQ(QualityText(WantedRate(1000), Good()),
-            "Quality: 9,874 samples at 987 of 1,000 Hz; all proved exact; 0 late, 0 lost; target "
-            "held 38.0 ms (0.38 %), 41.0 ms by the kernel's count of its waiting; own CPU 2.1 %.");
+            "Quality: 9,874 samples, 987 Hz of the 1,000 wanted; all proved exact; 0 late, 0 lost; "
+            "target held 38.0 ms (0.38 %), of 41.0 ms that it waited for a CPU in all; own CPU 2.1 "
+            "%.");
 }
 
 TEST(QualityText, DoubtIsNeverRoundedAway) {
@@ -70,7 +71,8 @@ TEST(QualityText, TellsTheUnusual) {
 
 TEST(QualityText, NothingWasSampled) {
   EXPECT_EQ(QualityText(WantedRate(1000), Quality{.complete = true}),
-            "Quality: 0 samples at 0 of 1,000 Hz; 0 late, 0 lost; target held 0 s (0 %); own CPU 0 "
+            "Quality: 0 samples, 0 Hz of the 1,000 wanted; 0 late, 0 lost; target held 0 s (0 %); "
+            "own CPU 0 "
             "%.");
 }
 

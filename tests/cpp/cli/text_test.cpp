@@ -68,7 +68,15 @@ TEST(Wrap, BreaksAtSpaces) {
   EXPECT_EQ(Wrap("one two three", 7, 2), "one two\n  three\n");
   EXPECT_EQ(Wrap("one two three", 80, 2), "one two three\n");
   EXPECT_EQ(Wrap("averyverylongword x", 5, 1), "averyverylongword\n x\n");
+  EXPECT_EQ(Wrap("one two", 9, 4, 4), "one\n    two\n");
   EXPECT_EQ(Wrap("", 5, 1), "\n");
+}
+
+TEST(CommandText, NamesTheProgramBriefly) {
+  EXPECT_EQ(CommandText({"/usr/bin/python3", "/srv/app.py", "-x"}, "/usr/bin/python3.11"),
+            "python3 /srv/app.py -x");
+  EXPECT_EQ(CommandText({}, "/usr/bin/uwsgi"), "uwsgi");
+  EXPECT_EQ(CommandText({"a\nb"}, ""), "a\\x0ab");
 }
 
 TEST(ShortPath, DropsWhatEverybodyKnows) {

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/recorder.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include "tests/cpp/support/memory_recording.h"
+
+namespace pystrobe::cli {
+namespace {
+
+/// Appends a second's worth of samples of a stack of its own.
+void AppendSecond(Recorder& recorder, Tables& tables, int second, std::vector<Sample>& all) {
+  const StackId stack = testing::MakeStack(tables, {{"main"}, {"f" + std::to_string(second)}});
+  std::vector<Sample> samples;
+  for (int i = 1; i <= 1000; ++i) {
+    samples.push_back({.time_ns = second * 1'000'000'000LL + i * 1'000'000,
+                       .wall_ns = 1'000'000,
+                       .cpu_ns = 1'000'000,
+                       .thread = ThreadIndex{0},
+                       .stack = stack,
+                       .flags = kSampleOnCpu});
+  }
+  all.insert(all.end(), samples.begin(), samples.end());
+  ASSERT_TRUE(recorder.Append(tables, samples, {}));
+}
+
+std::vector<Sample> ReadBack(Recorder& recorder, const Tables& tables) {
+  const auto file = store::StrobeFile::Open(recorder.TakeFd(), "test");
+  EXPECT_TRUE(file) << file.error().message;
+  if (!file) return {};
+  EXPECT_EQ((*file)->cut_off(), "");
+  EXPECT_EQ((*file)->metadata().pid, 4711);
+  EXPECT_TRUE((*file)->quality().complete);
+  EXPECT_EQ((*file)->tables().stack_count(), tables.stack_count());
+  std::vector<Sample> samples;
+  EXPECT_TRUE((*file)->ForEachSample([&](const Sample& sample) { samples.push_back(sample); }));
+  return samples;
+}
+
+class RecorderTest : public ::testing::TestWithParam<int> {
+ protected:
+  /// A file that takes nothing more from now on.
+  void FillDisk() { ASSERT_EQ(fcntl(file_, F_ADD_SEALS, F_SEAL_GROW), 0); }
+
+  ScopedFd MakeFile() {
+    ScopedFd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    file_ = fd.get();
+    return fd;
+  }
+
+  Metadata metadata_{.pid = 4711};
+  Tables tables_;
+  std::vector<Sample> all_;
+  std::atomic<bool> stop_ = false;
+  int file_ = -1;
+};
+
+TEST_P(RecorderTest, AFullDiskLosesNothing) {
+  const int full_after = GetParam();
+  testing::MakeThread(tables_, 4711, "MainThread");
+  Recorder recorder(MakeFile(), "test", stop_);
+  ASSERT_TRUE(recorder.Begin(metadata_));
+  for (int second = 0; second < 8; ++second) {
+    if (second == full_after) FillDisk();
+    AppendSecond(recorder, tables_, second, all_);
+  }
+  if (full_after == 8) FillDisk();
+  ASSERT_TRUE(recorder.Finish(tables_, {.complete = true}));
+  EXPECT_TRUE(recorder.failure());
+  EXPECT_TRUE(stop_);
+  EXPECT_EQ(ReadBack(recorder, tables_), all_);
+}
+
+INSTANTIATE_TEST_SUITE_P(AfterSeconds, RecorderTest, ::testing::Values(0, 1, 2, 5, 8));
+
+TEST_F(RecorderTest, NothingHappensWhileThereIsRoom) {
+  testing::MakeThread(tables_, 4711, "MainThread");
+  Recorder recorder(MakeFile(), "test", stop_);
+  ASSERT_TRUE(recorder.Begin(metadata_));
+  for (int second = 0; second < 3; ++second) AppendSecond(recorder, tables_, second, all_);
+  ASSERT_TRUE(recorder.Finish(tables_, {.complete = true}));
+  EXPECT_FALSE(recorder.failure());
+  EXPECT_FALSE(stop_);
+  EXPECT_EQ(ReadBack(recorder, tables_), all_);
+}
+
+}  // namespace
+}  // namespace pystrobe::cli
