@@ -139,7 +139,8 @@ Result<TaskStat> ReadTaskStat(pid_t pid, pid_t tid) {
 
 std::optional<SchedStat> ParseSchedStat(std::string_view text) {
   SchedStat stat;
-  if (!ParseNumber(TakeWord(text), stat.cpu_ns) || !ParseNumber(TakeWord(text), stat.run_delay_ns) ||
+  if (!ParseNumber(TakeWord(text), stat.cpu_ns) ||
+      !ParseNumber(TakeWord(text), stat.run_delay_ns) ||
       !ParseNumber(TakeWord(text), stat.switches)) {
     return std::nullopt;
   }

@@ -47,7 +47,8 @@ Result<TaskStat> ReadTaskStat(pid_t pid, pid_t tid);
 
 /// Fields of /proc/PID/task/TID/schedstat.
 struct SchedStat {
-  uint64_t cpu_ns = 0;        ///< charged to the thread; of a running thread, as of its last switch or tick
+  uint64_t cpu_ns =
+      0;  ///< charged to the thread; of a running thread, as of its last switch or tick
   uint64_t run_delay_ns = 0;  ///< waiting on a run queue
   uint64_t switches = 0;      ///< times it was put on a CPU
 };
@@ -59,7 +60,7 @@ struct ProcessStatus {
   gid_t real_gid = 0;
   pid_t process = 0;  ///< Tgid: the process that a thread belongs to
   pid_t tracer = 0;
-  int seccomp = 0;                  ///< 0 none, 1 strict, 2 filter
+  int seccomp = 0;  ///< 0 none, 1 strict, 2 filter
   uint64_t effective_capabilities = 0, permitted_capabilities = 0;
   std::vector<pid_t> namespace_pids;  ///< NSpid: its pid in each nested namespace, outermost first
   int thread_count = 0;

@@ -34,8 +34,9 @@ Check CheckKernel() {
   if (std::sscanf(name.release, "%d.%d", &major, &minor) == 2 &&
       std::pair(major, minor) < std::pair(4, 18)) {
     check.state = CheckState::kWarn;
-    check.meaning = "older than 4.18, so without rseq: samples of running threads are checked through "
-                    "/proc, which costs more";
+    check.meaning =
+        "older than 4.18, so without rseq: samples of running threads are checked through "
+        "/proc, which costs more";
   }
   return check;
 }
@@ -111,9 +112,10 @@ Check CheckYama(bool privileged) {
     check.cure = "Set 1 or 0 in /etc/sysctl.d and boot.";
   } else if (scope.value_or(0) != 0 && !privileged) {
     check.state = CheckState::kWarn;
-    check.meaning = *scope == 1 ? "without CAP_SYS_PTRACE only programs started by `pystrobe run` can "
-                                  "be sampled"
-                                : "only with CAP_SYS_PTRACE can programs be sampled";
+    check.meaning = *scope == 1
+                        ? "without CAP_SYS_PTRACE only programs started by `pystrobe run` can "
+                          "be sampled"
+                        : "only with CAP_SYS_PTRACE can programs be sampled";
     check.cure = "sudo pystrobe ..., or sudo sysctl kernel.yama.ptrace_scope=0";
   }
   return check;
@@ -126,8 +128,9 @@ Check CheckCapabilities(const ProcessStatus& status) {
   if (!have) {
     check.state = CheckState::kWarn;
     check.meaning = "only processes of this user can be sampled";
-    check.cure = "sudo pystrobe ..., or once: sudo setcap cap_sys_ptrace+ep "
-                 "$(readlink -f $(command -v pystrobe))";
+    check.cure =
+        "sudo pystrobe ..., or once: sudo setcap cap_sys_ptrace+ep "
+        "$(readlink -f $(command -v pystrobe))";
   }
   return check;
 }
@@ -189,8 +192,9 @@ Check CheckPriority(const ProcessStatus& status) {
   bool may = HasCapability(status.effective_capabilities, kCapSysNice) || limit.rlim_cur > 20;
   check.seen = may ? "may be raised" : "may not be raised (no CAP_SYS_NICE, RLIMIT_NICE 0)";
   if (!may) {
-    check.meaning = "on a machine that is fully busy, samples at high rates come late and are counted "
-                    "as late";
+    check.meaning =
+        "on a machine that is fully busy, samples at high rates come late and are counted "
+        "as late";
   }
   return check;
 }
@@ -207,9 +211,12 @@ Check CheckContainer() {
 
 std::string_view CheckStateName(CheckState state) {
   switch (state) {
-    case CheckState::kOk: return "ok";
-    case CheckState::kWarn: return "warn";
-    case CheckState::kFail: return "fail";
+    case CheckState::kOk:
+      return "ok";
+    case CheckState::kWarn:
+      return "warn";
+    case CheckState::kFail:
+      return "fail";
   }
   return "";
 }
@@ -217,10 +224,9 @@ std::string_view CheckStateName(CheckState state) {
 std::vector<Check> CheckMachine() {
   ProcessStatus status = ReadStatus(getpid()).value_or(ProcessStatus{});
   bool privileged = HasCapability(status.effective_capabilities, kCapSysPtrace);
-  return {CheckKernel(),        CheckReading(),         CheckYama(privileged),
-          CheckCapabilities(status), CheckSeccomp(status),   CheckCpus(),
-          CheckRseq(),          CheckSchedstat(),       CheckPriority(status),
-          CheckContainer()};
+  return {CheckKernel(),         CheckReading(),  CheckYama(privileged), CheckCapabilities(status),
+          CheckSeccomp(status),  CheckCpus(),     CheckRseq(),           CheckSchedstat(),
+          CheckPriority(status), CheckContainer()};
 }
 
 std::vector<Check> RunChecks(std::optional<pid_t> pid) {

@@ -43,8 +43,9 @@ Check CheckTracer(pid_t pid) {
   if (tracer != 0) {
     check.state = CheckState::kWarn;
     check.seen = fmt::format("process {} traces it", tracer);
-    check.meaning = "a debugger or strace is attached: --pause=ptrace cannot be used, and times are "
-                    "not those of the program alone";
+    check.meaning =
+        "a debugger or strace is attached: --pause=ptrace cannot be used, and times are "
+        "not those of the program alone";
   }
   return check;
 }
@@ -68,13 +69,18 @@ std::vector<Check> CheckInterpreter(const TargetInfo& info, size_t thread_count)
     executable.meaning = "replaced on disk since the program started; sampled from memory";
   }
   checks.push_back(executable);
-  checks.push_back({"interpreter", CheckState::kOk,
+  checks.push_back({"interpreter",
+                    CheckState::kOk,
                     fmt::format("Python {}{} in {}, found by {}", info.layout.version.ToString(),
-                                info.layout.free_threaded ? " free-threaded" : "",
-                                info.python_file, info.found_by),
-                    {}, {}});
-  checks.push_back({"layout", CheckState::kOk,
-                    fmt::format("verified; {} Python threads", thread_count), {}, {}});
+                                info.layout.free_threaded ? " free-threaded" : "", info.python_file,
+                                info.found_by),
+                    {},
+                    {}});
+  checks.push_back({"layout",
+                    CheckState::kOk,
+                    fmt::format("verified; {} Python threads", thread_count),
+                    {},
+                    {}});
   Check rseq{.name = "rseq of the program"};
   if (info.rseq_offset) {
     rseq.seen = fmt::format("at offset {} of each thread", *info.rseq_offset);
@@ -119,16 +125,18 @@ Check CheckCpus(const std::vector<pid_t>& tids) {
                                             closed.size(), *closed.begin());
   if (!closed.empty()) {
     check.state = CheckState::kWarn;
-    check.meaning = "threads running there are paused by ptrace instead of preemption, which holds "
-                    "them longer";
+    check.meaning =
+        "threads running there are paused by ptrace instead of preemption, which holds "
+        "them longer";
     check.cure = "Run pystrobe in the same cpuset (container) as the program.";
   }
   std::string isolated = ReadSmallFile("/sys/devices/system/cpu/isolated").value_or("");
   isolated.erase(std::find(isolated.begin(), isolated.end(), '\n'), isolated.end());
   if (!isolated.empty()) {
-    check.meaning += fmt::format("{}CPUs {} are isolated from the scheduler: the sampler enters them "
-                                 "only while the program runs there",
-                                 check.meaning.empty() ? "" : "; ", isolated);
+    check.meaning += fmt::format(
+        "{}CPUs {} are isolated from the scheduler: the sampler enters them "
+        "only while the program runs there",
+        check.meaning.empty() ? "" : "; ", isolated);
   }
   return check;
 }
@@ -143,8 +151,9 @@ Check CheckScheduling(const std::vector<pid_t>& tids) {
   check.seen = realtime == 0 ? "ordinary" : fmt::format("{} real-time threads", realtime);
   if (realtime > 0) {
     check.state = CheckState::kWarn;
-    check.meaning = "they cannot be preempted by the sampler: ptrace is used instead, which holds "
-                    "them longer";
+    check.meaning =
+        "they cannot be preempted by the sampler: ptrace is used instead, which holds "
+        "them longer";
   }
   return check;
 }

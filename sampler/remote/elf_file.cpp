@@ -31,7 +31,7 @@ void ElfFile::Closer::operator()(Elf* elf) const { elf_end(elf); }
 std::optional<ElfFile> ElfFile::Open(const std::string& path) {
   auto fd = OpenForReading(path);
   // A device or a pipe in the place of a library could block or have effects.
-  struct stat info {};
+  struct stat info{};
   if (!fd || fstat(fd->get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
   if (elf_version(EV_CURRENT) == EV_NONE) return std::nullopt;
   Elf* elf = elf_begin(fd->get(), ELF_C_READ, nullptr);
@@ -114,7 +114,7 @@ std::string ElfFile::BuildId() const {
 }
 
 uint64_t ElfFile::inode() const {
-  struct stat info {};
+  struct stat info{};
   return fstat(fd_.get(), &info) == 0 ? info.st_ino : 0;
 }
 

@@ -80,14 +80,25 @@ void ElfImage::ReadDynamic(const pyabi::Memory& memory, AddressRange dynamic) {
   if (count == 0 || !memory.Read(dynamic.start, entries.data(), count * sizeof(Elf64_Dyn))) return;
   for (const Elf64_Dyn& entry : entries) {
     // glibc rewrites these pointers to addresses in memory, musl leaves them as in the file.
-    Address target = range_.Contains(entry.d_un.d_ptr) ? entry.d_un.d_ptr : entry.d_un.d_ptr + bias_;
+    Address target =
+        range_.Contains(entry.d_un.d_ptr) ? entry.d_un.d_ptr : entry.d_un.d_ptr + bias_;
     switch (entry.d_tag) {
-      case DT_NULL: return;
-      case DT_SYMTAB: symbols_ = target; break;
-      case DT_STRTAB: strings_ = target; break;
-      case DT_GNU_HASH: gnu_hash_ = target; break;
-      case DT_HASH: sysv_hash_ = target; break;
-      default: break;
+      case DT_NULL:
+        return;
+      case DT_SYMTAB:
+        symbols_ = target;
+        break;
+      case DT_STRTAB:
+        strings_ = target;
+        break;
+      case DT_GNU_HASH:
+        gnu_hash_ = target;
+        break;
+      case DT_HASH:
+        sysv_hash_ = target;
+        break;
+      default:
+        break;
     }
   }
 }
@@ -190,8 +201,11 @@ std::vector<Module> FindModules(const pyabi::Memory& memory, const std::vector<M
     // Other programs may map the file too (a loader reading it): only the loaded image has all of
     // its segments, and a look-up in one that has not simply fails.
     if (auto image = ElfImage::Read(memory, mapping.start)) {
-      modules.push_back({mapping.path, mapping.deleted, mapping.inode,
-                         {mapping.start, mapping.end}, std::move(*image)});
+      modules.push_back({mapping.path,
+                         mapping.deleted,
+                         mapping.inode,
+                         {mapping.start, mapping.end},
+                         std::move(*image)});
     }
   }
   return modules;

@@ -67,7 +67,7 @@ class ElfImage {
 
 /// An ELF file of the target's address space.
 struct Module {
-  std::string path;      ///< as the target sees it
+  std::string path;  ///< as the target sees it
   bool deleted = false;
   uint64_t inode = 0;
   AddressRange first_mapping;  ///< names its entry in /proc/PID/map_files

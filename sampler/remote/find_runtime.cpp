@@ -14,6 +14,9 @@ using pyabi::PyVersion;
 constexpr std::string_view kRuntimeSymbol = "_PyRuntime";
 constexpr std::string_view kRuntimeSection = ".PyRuntime";  // 3.10+
 
+/// Larger data segments are not those of a Python; reading them would take long.
+constexpr uint64_t kMaxSegment = 64 << 20;
+
 /// Takes a decimal number of at most 255 off the front of `text`.
 bool TakeNumber(std::string_view& text, uint8_t& value) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -94,8 +97,8 @@ std::vector<RuntimeCandidate> FindRuntimes(const SymbolFinder& symbols) {
 }
 
 std::optional<PyVersion> ParseBanner(std::string_view bytes) {
-  // sys.version as Py_GetVersion() composes it: "3.9.18 (main, Aug 25 2023, 00:00:00) \n[GCC 12.2.0]",
-  // alone in a buffer, so a zero byte stands before it.
+  // sys.version as Py_GetVersion() composes it: "3.9.18 (main, Aug 25 2023, 00:00:00)
+  // \n[GCC 12.2.0]", alone in a buffer, so a zero byte stands before it.
   for (size_t at = bytes.find("3."); at != std::string_view::npos; at = bytes.find("3.", at + 1)) {
     if (at > 0 && bytes[at - 1] != '\0') continue;
     std::string_view text = bytes.substr(at + 2);
@@ -125,21 +128,26 @@ std::optional<PyVersion> ParseFileName(std::string_view file_name) {
   return version;
 }
 
-std::optional<PyVersion> FindVersion(const SymbolFinder& symbols, const Module& module) {
-  if (auto address = symbols.FindExported(module, "Py_Version")) {
-    if (auto hex = symbols.memory().Read<uint32_t>(*address)) return PyVersion::FromHex(*hex);
-  }
+std::optional<PyVersion> FindVersionByText(const SymbolFinder& symbols, const Module& module) {
   std::string bytes;
   for (const AddressRange& range : module.image.writable()) {
+    if (range.size() > kMaxSegment) continue;
     bytes.resize(range.size());
     if (!symbols.memory().Read(range.start, bytes.data(), bytes.size())) continue;
     if (auto version = ParseBanner(bytes)) return version;
   }
-  if (auto version = ParseFileName(module.file_name())) return version;
-  if (auto address = symbols.Find(module, "Py_Version")) {
-    if (auto hex = symbols.memory().Read<uint32_t>(*address)) return PyVersion::FromHex(*hex);
-  }
-  return std::nullopt;
+  return ParseFileName(module.file_name());
+}
+
+std::optional<PyVersion> FindVersion(const SymbolFinder& symbols, const Module& module) {
+  auto from_symbol = [&](std::optional<Address> address) -> std::optional<PyVersion> {
+    auto hex = address ? symbols.memory().Read<uint32_t>(*address) : std::nullopt;
+    if (!hex) return std::nullopt;
+    return PyVersion::FromHex(*hex);
+  };
+  if (auto version = from_symbol(symbols.FindExported(module, "Py_Version"))) return version;
+  if (auto version = FindVersionByText(symbols, module)) return version;
+  return from_symbol(symbols.Find(module, "Py_Version"));
 }
 
 }  // namespace pystrobe::remote

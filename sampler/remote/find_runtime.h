@@ -14,6 +14,9 @@
 
 namespace pystrobe::remote {
 
+/// The first bytes of _PyRuntime from 3.13 on (struct _Py_DebugOffsets).
+inline constexpr std::string_view kDebugOffsetsCookie = "xdebugpy";
+
 struct RuntimeCandidate {
   Address runtime = 0;
   const Module* module = nullptr;  ///< holds it; belongs to the list that was searched
@@ -46,13 +49,17 @@ class SymbolFinder {
   std::string executable_;
 };
 
-/// Candidates in the order of how sure they are: dynamic symbols, then symbol tables and sections of
-/// files. Stops at the first kind that gives any.
+/// Candidates in the order of how sure they are: dynamic symbols, then symbol tables and sections
+/// of files. Stops at the first kind that gives any.
 std::vector<RuntimeCandidate> FindRuntimes(const SymbolFinder& symbols);
 
 /// The release a module holds: Py_Version (3.11+), else the banner of Py_GetVersion() in its data,
 /// else its file name (then without a micro version).
 std::optional<pyabi::PyVersion> FindVersion(const SymbolFinder& symbols, const Module& module);
+
+/// Only by banner and file name: what is left without symbols.
+std::optional<pyabi::PyVersion> FindVersionByText(const SymbolFinder& symbols,
+                                                  const Module& module);
 
 /// The first "3.x.y (" in `bytes` that stands like a banner of Py_GetVersion().
 std::optional<pyabi::PyVersion> ParseBanner(std::string_view bytes);

@@ -28,8 +28,8 @@ std::optional<Elf64_Ehdr> ReadHeader(const std::string& path) {
 }  // namespace
 
 std::optional<Error> WhyNoProgram(pid_t pid) {
-  auto stat = pid > 0 ? ReadTaskStat(pid, pid)
-                      : Result<TaskStat>(Fail(ErrorCode::kNotFound, "not a pid"));
+  auto stat =
+      pid > 0 ? ReadTaskStat(pid, pid) : Result<TaskStat>(Fail(ErrorCode::kNotFound, "not a pid"));
   if (!stat) {
     if (access("/proc/self/stat", R_OK) != 0) {
       return Error{ErrorCode::kNotFound, "/proc is not mounted here", "mount -t proc proc /proc"};
@@ -54,7 +54,8 @@ std::optional<Error> WhyNoProgram(pid_t pid) {
   constexpr pid_t kKernelThreads = 2;  // kthreadd, the parent of all
   if (pid == kKernelThreads || stat->parent == kKernelThreads) {
     return Error{ErrorCode::kNotPython,
-                 fmt::format("process {} ({}) is a thread of the kernel", pid, stat->name), {}};
+                 fmt::format("process {} ({}) is a thread of the kernel", pid, stat->name),
+                 {}};
   }
   return std::nullopt;
 }
@@ -102,9 +103,10 @@ Error WhyNotPython(pid_t pid, const pyabi::Memory& memory, const std::string& ex
               {}};
   if (name == "sh" || name == "bash" || name == "dash" || name == "sudo" || name == "env" ||
       name == "timeout" || name == "docker" || name == "tini") {
-    error.hint = fmt::format("It may have started the Python you mean: `pgrep -P {} -a` lists its "
-                             "children.",
-                             pid);
+    error.hint = fmt::format(
+        "It may have started the Python you mean: `pgrep -P {} -a` lists its "
+        "children.",
+        pid);
   }
   return error;
 }

@@ -22,8 +22,8 @@ std::optional<Error> WhyNoProgram(pid_t pid);
 /// head of /proc/PID/exe. Nullopt when it is of our kind or cannot be read.
 std::optional<Error> WhyForeign(pid_t pid, const std::string& executable);
 
-/// The kNotPython or kUnsupported error for a process in which no interpreter was found: names PyPy,
-/// CPythons too old, or what runs there.
+/// The kNotPython or kUnsupported error for a process in which no interpreter was found: names
+/// PyPy, CPythons too old, or what runs there.
 Error WhyNotPython(pid_t pid, const pyabi::Memory& memory, const std::string& executable,
                    const std::vector<Module>& modules);
 

@@ -16,9 +16,11 @@ namespace {
 
 constexpr std::string_view kForContainers =
     "In a container: start it with --cap-add=SYS_PTRACE (docker, podman), or give the pod "
-    "securityContext.capabilities.add: [\"SYS_PTRACE\"] (kubernetes; with shareProcessNamespace when "
+    "securityContext.capabilities.add: [\"SYS_PTRACE\"] (kubernetes; with shareProcessNamespace "
+    "when "
     "pystrobe runs in another container of the pod).";
-constexpr std::string_view kStartIt = "Start the program by `pystrobe run`, which needs no privilege.";
+constexpr std::string_view kStartIt =
+    "Start the program by `pystrobe run`, which needs no privilege.";
 constexpr std::string_view kSetcap =
     "Or give the executable the one capability it needs: "
     "sudo setcap cap_sys_ptrace+ep $(readlink -f $(command -v pystrobe))";
@@ -59,13 +61,14 @@ Error ExplainYama(const RefusalFacts& facts, std::string message) {
   Hint hint;
   if (*facts.yama == 3) {
     message += "; Yama forbids it to everybody (kernel.yama.ptrace_scope = 3)";
-    hint.Add("This setting cannot be taken back until the next boot; choose 1 or 0 in /etc/sysctl.d.");
+    hint.Add(
+        "This setting cannot be taken back until the next boot; choose 1 or 0 in /etc/sysctl.d.");
     return {ErrorCode::kPermission, std::move(message), std::move(hint.text)};
   }
-  message += fmt::format("; Yama lets only {} do that (kernel.yama.ptrace_scope = {})",
-                         *facts.yama == 2 ? "processes with CAP_SYS_PTRACE"
-                                          : "a program's own ancestors",
-                         *facts.yama);
+  message +=
+      fmt::format("; Yama lets only {} do that (kernel.yama.ptrace_scope = {})",
+                  *facts.yama == 2 ? "processes with CAP_SYS_PTRACE" : "a program's own ancestors",
+                  *facts.yama);
   if (*facts.yama == 1) {
     hint.Add(kStartIt);
     hint.Add("Or let the program allow it: prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY) in it.");
@@ -78,13 +81,13 @@ Error ExplainYama(const RefusalFacts& facts, std::string message) {
 }
 
 Error ExplainOtherUser(const RefusalFacts& facts, std::string message) {
-  message += fmt::format("; it runs as {} and you are {} without CAP_SYS_PTRACE",
-                         User(facts.their_uid, facts.their_name),
-                         User(facts.our_uid, facts.our_name));
+  message +=
+      fmt::format("; it runs as {} and you are {} without CAP_SYS_PTRACE",
+                  User(facts.their_uid, facts.their_name), User(facts.our_uid, facts.our_name));
   Hint hint;
   if (facts.our_container.empty() || facts.our_uid != 0) {
-    std::string as = facts.their_name.empty() ? fmt::format("'#{}'", facts.their_uid)
-                                              : facts.their_name;
+    std::string as =
+        facts.their_name.empty() ? fmt::format("'#{}'", facts.their_uid) : facts.their_name;
     if (facts.their_uid != 0 && !facts.their_uids_differ) {
       hint.Add(fmt::format("Run as that user: sudo -u {} pystrobe ... {}", as, facts.pid));
     }
@@ -100,11 +103,13 @@ Error ExplainPrivileged(const RefusalFacts& facts, std::string message) {
   message += " although you hold CAP_SYS_PTRACE";
   if (facts.our_seccomp == 2) {
     message += "; a seccomp filter is in force for pystrobe and may forbid the system call";
-    hint.Add("Run pystrobe outside the sandbox, or allow process_vm_readv and ptrace in its filter "
-             "(docker: --cap-add=SYS_PTRACE or --security-opt seccomp=unconfined).");
+    hint.Add(
+        "Run pystrobe outside the sandbox, or allow process_vm_readv and ptrace in its filter "
+        "(docker: --cap-add=SYS_PTRACE or --security-opt seccomp=unconfined).");
   }
-  hint.Add("It may live in a user namespace above yours: run pystrobe on the host. Or a security "
-           "module forbids it: see `dmesg` for AppArmor or SELinux denials.");
+  hint.Add(
+      "It may live in a user namespace above yours: run pystrobe on the host. Or a security "
+      "module forbids it: see `dmesg` for AppArmor or SELinux denials.");
   return {ErrorCode::kPermission, std::move(message), std::move(hint.text)};
 }
 
@@ -112,9 +117,14 @@ Error ExplainPrivileged(const RefusalFacts& facts, std::string message) {
 
 std::string ContainerKind(std::string_view cgroup) {
   constexpr std::pair<std::string_view, std::string_view> kMarks[] = {
-      {"kubepods", "kubernetes"}, {"docker", "docker"}, {"libpod", "podman"},
-      {"lxc", "lxc"},             {"cri-containerd", "containerd"}, {"containerd", "containerd"}};
-  // The daemons themselves run in system slices named after them: containerd.service, docker.service.
+      {"kubepods", "kubernetes"},
+      {"docker", "docker"},
+      {"libpod", "podman"},
+      {"lxc", "lxc"},
+      {"cri-containerd", "containerd"},
+      {"containerd", "containerd"}};
+  // The daemons themselves run in system slices named after them: containerd.service,
+  // docker.service.
   for (auto [mark, kind] : kMarks) {
     size_t at = cgroup.find(mark);
     if (at != std::string_view::npos && !cgroup.substr(at + mark.size()).starts_with(".service") &&
@@ -142,7 +152,8 @@ std::string ContainerKindOf(pid_t pid) {
 std::optional<int> YamaScope() {
   auto text = ReadSmallFile("/proc/sys/kernel/yama/ptrace_scope");
   int value = 0;
-  if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc()) {
+  if (!text ||
+      std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc()) {
     return std::nullopt;
   }
   return value;
@@ -164,10 +175,10 @@ RefusalFacts GatherRefusalFacts(pid_t pid, std::string refused, int error_number
   if (theirs) {
     facts.their_uid = theirs->real_uid;
     facts.their_name = UserName(facts.their_uid);
-    facts.their_uids_differ = theirs->effective_uid != theirs->real_uid ||
-                              theirs->saved_uid != theirs->real_uid;
+    facts.their_uids_differ =
+        theirs->effective_uid != theirs->real_uid || theirs->saved_uid != theirs->real_uid;
     facts.tracer = theirs->tracer;
-    struct stat info {};
+    struct stat info{};
     facts.not_dumpable = stat(fmt::format("/proc/{}/status", pid).c_str(), &info) == 0 &&
                          info.st_uid != theirs->effective_uid;
   }
@@ -179,8 +190,8 @@ RefusalFacts GatherRefusalFacts(pid_t pid, std::string refused, int error_number
 }
 
 Error ExplainRefusal(const RefusalFacts& facts) {
-  std::string message = fmt::format("{} was refused ({})", facts.refused,
-                                    std::strerror(facts.error_number));
+  std::string message =
+      fmt::format("{} was refused ({})", facts.refused, std::strerror(facts.error_number));
   if (facts.have_ptrace_capability && facts.yama.value_or(0) != 3) {
     return ExplainPrivileged(facts, std::move(message));
   }
@@ -191,8 +202,9 @@ Error ExplainRefusal(const RefusalFacts& facts) {
   }
   Hint hint;
   if (facts.not_dumpable) {
-    message += "; the process protects itself (not dumpable: it changed its user or capabilities, or "
-               "called prctl(PR_SET_DUMPABLE, 0))";
+    message +=
+        "; the process protects itself (not dumpable: it changed its user or capabilities, or "
+        "called prctl(PR_SET_DUMPABLE, 0))";
   } else if (facts.our_seccomp == 2) {
     message += "; a seccomp filter is in force for pystrobe and may forbid the system call";
   } else {

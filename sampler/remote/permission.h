@@ -17,21 +17,21 @@ namespace pystrobe::remote {
 /// What can be seen of a refusal from outside.
 struct RefusalFacts {
   pid_t pid = 0;
-  std::string refused;    ///< what was tried: "reading /proc/7/maps"
+  std::string refused;  ///< what was tried: "reading /proc/7/maps"
   int error_number = 0;
-  uid_t our_uid = 0;      ///< effective
-  std::string our_name;   ///< of that user, or empty
-  uid_t their_uid = 0;    ///< real
+  uid_t our_uid = 0;     ///< effective
+  std::string our_name;  ///< of that user, or empty
+  uid_t their_uid = 0;   ///< real
   std::string their_name;
   bool their_uids_differ = false;  ///< real, effective and saved are not one (setuid)
-  bool known = true;      ///< its status file could be read
+  bool known = true;               ///< its status file could be read
   bool not_dumpable = false;       ///< its /proc files belong to root although it does not
   bool have_ptrace_capability = false;
-  std::optional<int> yama;         ///< /proc/sys/kernel/yama/ptrace_scope
-  bool is_descendant = false;      ///< we started it, or one of its ancestors
+  std::optional<int> yama;     ///< /proc/sys/kernel/yama/ptrace_scope
+  bool is_descendant = false;  ///< we started it, or one of its ancestors
   int our_seccomp = 0;
   pid_t tracer = 0;
-  std::string our_container;       ///< "docker", "kubernetes", ...; empty when in none
+  std::string our_container;  ///< "docker", "kubernetes", ...; empty when in none
   std::string their_container;
 };
 

@@ -15,7 +15,8 @@ class ProcessMemory final : public pyabi::Memory {
  public:
   explicit ProcessMemory(pid_t pid) : pid_(pid) {}
   bool ReadAll(std::span<const pyabi::ReadRequest> requests) const override;
-  /// ReadAll that tells why: 0, or errno (EPERM refused, ESRCH gone, EFAULT not all of it readable).
+  /// ReadAll that tells why: 0, or errno (EPERM refused, ESRCH gone, EFAULT not all of it
+  /// readable).
   int TryReadAll(std::span<const pyabi::ReadRequest> requests) const;
   pid_t pid() const { return pid_; }
 

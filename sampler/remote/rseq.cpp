@@ -73,18 +73,25 @@ RseqFinding FindRseq(pid_t pid, const Memory& memory, const std::vector<Module>&
     for (const PyThread& thread : threads) {
       if (thread.tid == 0 || asked++ == kMaxThreads) continue;
       switch (Compare(pid, memory, thread, variables->offset)) {
-        case Agreement::kYes: ++agreed; break;
-        case Agreement::kNo: ++differed; break;
-        case Agreement::kUnknown: break;
+        case Agreement::kYes:
+          ++agreed;
+          break;
+        case Agreement::kNo:
+          ++differed;
+          break;
+        case Agreement::kUnknown:
+          break;
         case Agreement::kImpossible:
-          return {{}, fmt::format("thread {} has no rseq area at offset {}", thread.tid,
-                                  variables->offset)};
+          return {{},
+                  fmt::format("thread {} has no rseq area at offset {}", thread.tid,
+                              variables->offset)};
       }
     }
     if (differed == 0 || agreed > differed) return {variables->offset, {}};
   }
-  return {{}, fmt::format("rseq and /proc disagree on the CPU of {} of {} threads", differed,
-                          agreed + differed)};
+  return {{},
+          fmt::format("rseq and /proc disagree on the CPU of {} of {} threads", differed,
+                      agreed + differed)};
 }
 
 }  // namespace pystrobe::remote

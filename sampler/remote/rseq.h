@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the target's C library keeps each thread's `struct rseq`, in which the kernel writes the CPU
-// before user code runs there. [any thread]
+// Where the target's C library keeps each thread's `struct rseq`, in which the kernel writes the
+// CPU before user code runs there. [any thread]
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ struct RseqFinding {
   std::string reason;             ///< why there is none; empty when there is one
 };
 
-/// Reads the target's own __rseq_offset and __rseq_size (glibc 2.35+) and compares what the threads'
-/// rseq areas say with /proc: every cpu_id must be a CPU of this machine, and those of running
-/// threads must be the CPU that the kernel says they run on.
+/// Reads the target's own __rseq_offset and __rseq_size (glibc 2.35+) and compares what the
+/// threads' rseq areas say with /proc: every cpu_id must be a CPU of this machine, and those of
+/// running threads must be the CPU that the kernel says they run on.
 RseqFinding FindRseq(pid_t pid, const pyabi::Memory& memory, const std::vector<Module>& modules,
                      std::span<const PyThread> threads);
 

@@ -11,6 +11,7 @@
 #include "profiler/base/proc.h"
 #include "sampler/remote/find_runtime.h"
 #include "sampler/remote/identify.h"
+#include "sampler/remote/memory_scan.h"
 #include "sampler/remote/permission.h"
 #include "sampler/remote/rseq.h"
 #include "sampler/remote/thread_ids.h"
@@ -23,7 +24,6 @@ namespace {
 using pyabi::Layout;
 using pyabi::Memory;
 
-constexpr char kCookie[] = {'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y'};
 /// More than the debug offsets of any version take: 584 bytes in 3.13 to 888 in 3.15.
 constexpr size_t kDebugOffsetsBytes = 2048;
 /// A process that execs while it is opened is looked at again, this often.
@@ -99,11 +99,11 @@ bool AddressSpaceLives(const ScopedFd& address_space, Address anywhere) {
 /// them, else the table of its release.
 Result<Layout> FindLayout(const SymbolFinder& symbols, const RuntimeCandidate& candidate) {
   const Memory& memory = symbols.memory();
-  std::vector<std::byte> head(sizeof kCookie);
+  std::vector<std::byte> head(kDebugOffsetsCookie.size());
   if (!memory.Read(candidate.runtime, head.data(), head.size())) {
     return Fail(ErrorCode::kUnreadable, "_PyRuntime at {:#x} is unreadable", candidate.runtime);
   }
-  if (std::memcmp(head.data(), kCookie, sizeof kCookie) == 0) {
+  if (std::memcmp(head.data(), kDebugOffsetsCookie.data(), head.size()) == 0) {
     head.resize(kDebugOffsetsBytes);
     if (!memory.Read(candidate.runtime, head.data(), head.size())) {
       return Fail(ErrorCode::kUnreadable, "_PyRuntime at {:#x} is cut off", candidate.runtime);
@@ -126,18 +126,28 @@ Result<TargetInfo> TryCandidate(const SymbolFinder& symbols, const RuntimeCandid
   auto verified = VerifyLayout(symbols.memory(), *layout, candidate.runtime, code_type, ids);
   if (!verified) {
     if (verified.error().code != ErrorCode::kUnsupported) return std::unexpected(verified.error());
-    return Wrap(verified.error(), "Python {} was found ({} in {}), but its memory is not laid out as "
+    return Wrap(verified.error(),
+                "Python {} was found ({} in {}), but its memory is not laid out as "
                 "that release is known to be",
                 layout->version.ToString(), candidate.found_by, candidate.module->path);
   }
+  if (verified->code_type == 0) {  // no symbol, and no frame to lead to one
+    code_type = ScanForType(symbols.memory(), *layout, *candidate.module, "code");
+    verified->code_type = code_type.value_or(0);
+  }
   if (verified->code_type == 0) {
-    return Fail(ErrorCode::kUnsupported, "Python {} was found in {}, but not its type of code objects",
+    return Fail(ErrorCode::kUnsupported,
+                "Python {} was found in {}, but not its type of code objects",
                 layout->version.ToString(), candidate.module->path);
   }
   TargetInfo info;
   info.python_file = candidate.module->path;
   info.python_file_deleted = candidate.module->deleted;
   info.layout = std::move(*layout);
+  if (info.layout.version.micro == 0) {
+    // In a program that has just begun, the banner may have been written only now.
+    if (auto version = FindVersion(symbols, *candidate.module)) info.layout.version = *version;
+  }
   info.runtime = candidate.runtime;
   info.code_type = verified->code_type;
   info.found_by = candidate.found_by;
@@ -148,6 +158,7 @@ Result<TargetInfo> FindInterpreter(pid_t pid, const Memory& memory, const Progra
                                    const std::vector<Module>& modules, ThreadIds& ids) {
   SymbolFinder symbols(pid, memory, modules, program.executable);
   std::vector<RuntimeCandidate> candidates = FindRuntimes(symbols);
+  if (candidates.empty()) candidates = ScanForRuntimes(symbols);
   if (candidates.empty()) {
     return std::unexpected(WhyNotPython(pid, memory, program.executable, modules));
   }

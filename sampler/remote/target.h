@@ -34,18 +34,18 @@ struct PyThread {
 /// What is known about a target; constant while it does not exec.
 struct TargetInfo {
   pid_t pid = 0;
-  uint64_t start_ticks = 0;      ///< /proc/PID/stat, to notice a recycled pid
-  std::string executable;        ///< as /proc/PID/exe has it, " (deleted)" removed
-  std::string python_file;       ///< the file that holds the interpreter: executable or libpython
+  uint64_t start_ticks = 0;  ///< /proc/PID/stat, to notice a recycled pid
+  std::string executable;    ///< as /proc/PID/exe has it, " (deleted)" removed
+  std::string python_file;   ///< the file that holds the interpreter: executable or libpython
   bool python_file_deleted = false;
   std::vector<std::string> command;
   pyabi::Layout layout;
-  Address runtime = 0;           ///< _PyRuntime
-  Address code_type = 0;         ///< PyCode_Type
-  std::string found_by;          ///< "dynamic symbol", "symbol table", "section", "memory scan"
+  Address runtime = 0;    ///< _PyRuntime
+  Address code_type = 0;  ///< PyCode_Type
+  std::string found_by;   ///< "dynamic symbol", "symbol table", "section", "memory scan"
   /// The target's own __rseq_offset when its libc registers rseq and a check against /proc agreed.
   std::optional<int64_t> rseq_offset;
-  std::string rseq_reason;       ///< why rseq_offset is not there
+  std::string rseq_reason;  ///< why rseq_offset is not there
 };
 
 /// Opens the process and finds its interpreter: /proc/PID/maps -> ELF -> _PyRuntime -> version ->
@@ -83,8 +83,8 @@ class Target {
 
   TargetInfo info_;
   ProcessMemory memory_;
-  /// /proc/PID/mem, opened once: it stays with the address space of that moment, so it reads nothing
-  /// any more after an exit or exec.
+  /// /proc/PID/mem, opened once: it stays with the address space of that moment, so it reads
+  /// nothing any more after an exit or exec.
   ScopedFd address_space_;
   std::unique_ptr<ThreadIds> ids_;
 };

@@ -47,6 +47,35 @@ void DropDoubles(const Memory& memory, const Layout& layout, std::vector<PyThrea
   threads.resize(kept);
 }
 
+/// Before 3.13, _xxsubinterpreters runs code in the thread state that made the sub-interpreter,
+/// whatever thread calls it. Where the state points into the C stack (3.11, 3.12), the stack tells
+/// whose thread it is: a thread's own structure lies at the end of its stack.
+void FindBorrowers(const Memory& memory, const Layout& layout, pid_t pid,
+                   std::vector<PyThread>& threads) {
+  if (layout.thread.cframe == kAbsent) return;
+  for (PyThread& borrowed : threads) {
+    if (borrowed.interpreter_id == 0) continue;
+    auto cframe = memory.Read<Address>(borrowed.tstate + layout.thread.cframe);
+    bool idle =
+        !cframe || (*cframe >= borrowed.tstate && *cframe < borrowed.tstate + layout.thread.size);
+    if (idle) continue;
+    // The main thread's stack lies above all others, and its structure elsewhere.
+    const PyThread* owner = nullptr;
+    for (const PyThread& thread : threads) {
+      if (thread.interpreter_id != 0) continue;
+      bool fits = thread.pthread > *cframe && thread.tid != pid;
+      if (fits && (owner == nullptr || owner->tid == pid || thread.pthread < owner->pthread)) {
+        owner = &thread;
+      } else if (owner == nullptr && thread.tid == pid) {
+        owner = &thread;
+      }
+    }
+    if (owner == nullptr) continue;
+    borrowed.pthread = owner->pthread;
+    borrowed.tid = owner->tid;
+  }
+}
+
 }  // namespace
 
 Result<void> ThreadIds::UpdateTasks() {
@@ -135,6 +164,7 @@ Result<void> ThreadIds::Resolve(const Memory& memory, const Layout& layout,
     threads[kept++] = thread;
   }
   threads.resize(kept);
+  FindBorrowers(memory, layout, pid_, threads);
   DropDoubles(memory, layout, threads);
   return {};
 }

@@ -38,7 +38,7 @@ class ThreadIds {
 
   const pid_t pid_;
   std::mutex mutex_;
-  TidMap outer_by_inner_;  ///< tasks alive at the last look
+  TidMap outer_by_inner_;               ///< tasks alive at the last look
   std::optional<uint32_t> tid_offset_;  ///< of the tid in the C library's thread structure
 };
 

@@ -36,8 +36,9 @@ Result<void> ReadThreadsOf(const Memory& memory, const Layout& layout, Address i
       return Fail(ErrorCode::kUnreadable, "thread state {:#x} is unreadable", tstate);
     }
     if (Address seen = WordAt(bytes, layout.thread.interp); seen != interpreter) {
-      return Fail(ErrorCode::kUnreadable, "thread state {:#x} points to interpreter {:#x}, not {:#x}",
-                  tstate, seen, interpreter);
+      return Fail(ErrorCode::kUnreadable,
+                  "thread state {:#x} points to interpreter {:#x}, not {:#x}", tstate, seen,
+                  interpreter);
     }
     if (layout.thread.next >= 8 && WordAt(bytes, prev) != before) {
       return Fail(ErrorCode::kUnreadable, "thread state {:#x} does not point back to {:#x}", tstate,

@@ -17,9 +17,9 @@ struct ThreadStates {
   std::vector<PyThread> threads;
 };
 
-/// Reads the lists once. Fails with kUnreadable, saying what was seen, when they do not fit together:
-/// every state must point back to its interpreter and to its neighbour. A change while they are
-/// read looks the same, so a caller tries again. [any thread]
+/// Reads the lists once. Fails with kUnreadable, saying what was seen, when they do not fit
+/// together: every state must point back to its interpreter and to its neighbour. A change while
+/// they are read looks the same, so a caller tries again. [any thread]
 Result<ThreadStates> ReadThreadStates(const pyabi::Memory& memory, const pyabi::Layout& layout,
                                       Address runtime);
 

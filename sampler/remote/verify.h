@@ -13,10 +13,10 @@
 namespace pystrobe::remote {
 
 struct Verified {
-  Address code_type = 0;      ///< PyCode_Type, from the symbol or from the frames
+  Address code_type = 0;  ///< PyCode_Type, from the symbol or from the frames
   size_t interpreters = 0;
   size_t threads = 0;
-  size_t frames = 0;          ///< that led to a code object with readable names; 0: no Python code ran
+  size_t frames = 0;  ///< that led to a code object with readable names; 0: no Python code ran
 };
 
 /// Checks what must hold of the interpreter at `runtime`: thread states point back to their

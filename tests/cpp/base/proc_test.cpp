@@ -16,8 +16,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 TEST(Maps, AMappingOfAFile) {
-  auto maps = ParseMaps(
-      "7f2c4a200000-7f2c4a222000 r-xp 0001f000 fe:01 1835 /usr/lib/a b/libc.so.6\n");
+  auto maps =
+      ParseMaps("7f2c4a200000-7f2c4a222000 r-xp 0001f000 fe:01 1835 /usr/lib/a b/libc.so.6\n");
   ASSERT_EQ(maps.size(), 1U);
   EXPECT_EQ(maps[0].start, 0x7f2c4a200000U);
   EXPECT_EQ(maps[0].end, 0x7f2c4a222000U);

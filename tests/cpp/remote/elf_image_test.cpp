@@ -44,7 +44,8 @@ std::vector<Module> OurModules(const ProcessMemory& memory) {
 TEST(ElfImage, FindsWhatTheLoaderFinds) {
   ProcessMemory memory(getpid());
   std::vector<Module> modules = OurModules(memory);
-  for (const char* name : {"environ", "stdout", "_rtld_global", "__rseq_offset", "program_invocation_name"}) {
+  for (const char* name :
+       {"environ", "stdout", "_rtld_global", "__rseq_offset", "program_invocation_name"}) {
     auto expected = reinterpret_cast<Address>(dlsym(RTLD_DEFAULT, name));
     ASSERT_NE(expected, 0U) << name;
     bool found = std::any_of(modules.begin(), modules.end(), [&](const Module& module) {
@@ -110,15 +111,24 @@ TEST(ElfImage, HashTablesThatLeadNowhereEnd) {
   header.e_phnum = 2;
   header.e_phoff = kPhdr;
   put(0, header);
-  put(kPhdr, Elf64_Phdr{.p_type = PT_LOAD, .p_flags = PF_R, .p_offset = 0, .p_vaddr = 0,
-                        .p_paddr = 0, .p_filesz = kSize, .p_memsz = kSize, .p_align = 4096});
-  put(kPhdr + sizeof(Elf64_Phdr),
-      Elf64_Phdr{.p_type = PT_DYNAMIC, .p_flags = PF_R, .p_offset = kDyn, .p_vaddr = kDyn,
-                 .p_paddr = 0, .p_filesz = 64, .p_memsz = 64, .p_align = 8});
-  std::array<Elf64_Dyn, 4> dynamic{{{DT_SYMTAB, {kSym}},
-                                    {DT_STRTAB, {kSym}},
-                                    {DT_HASH, {kHash}},
-                                    {DT_NULL, {0}}}};
+  put(kPhdr, Elf64_Phdr{.p_type = PT_LOAD,
+                        .p_flags = PF_R,
+                        .p_offset = 0,
+                        .p_vaddr = 0,
+                        .p_paddr = 0,
+                        .p_filesz = kSize,
+                        .p_memsz = kSize,
+                        .p_align = 4096});
+  put(kPhdr + sizeof(Elf64_Phdr), Elf64_Phdr{.p_type = PT_DYNAMIC,
+                                             .p_flags = PF_R,
+                                             .p_offset = kDyn,
+                                             .p_vaddr = kDyn,
+                                             .p_paddr = 0,
+                                             .p_filesz = 64,
+                                             .p_memsz = 64,
+                                             .p_align = 8});
+  std::array<Elf64_Dyn, 4> dynamic{
+      {{DT_SYMTAB, {kSym}}, {DT_STRTAB, {kSym}}, {DT_HASH, {kHash}}, {DT_NULL, {0}}}};
   put(kDyn, dynamic);
   // One bucket: symbol 1, whose successor is itself.
   put(kHash, std::array<uint32_t, 5>{1, 2, 1, 0, 1});

@@ -24,8 +24,8 @@ TEST(Banner, OtherNumbersAreNone) {
   EXPECT_FALSE(ParseBanner(""));
   EXPECT_FALSE(ParseBanner("3."));
   EXPECT_FALSE(ParseBanner("\0003.1415926"s));
-  EXPECT_FALSE(ParseBanner("libfoo 3.9.18 (main)"));     // in the middle of a text
-  EXPECT_FALSE(ParseBanner("\0003.9.18\0 (main)"s));     // no banner behind the number
+  EXPECT_FALSE(ParseBanner("libfoo 3.9.18 (main)"));  // in the middle of a text
+  EXPECT_FALSE(ParseBanner("\0003.9.18\0 (main)"s));  // no banner behind the number
   EXPECT_FALSE(ParseBanner("\0003.900.1 (main)"s));
 }
 

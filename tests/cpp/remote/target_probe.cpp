@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// target_probe PID: opens a process as a target and prints what was found, or the error, as one line
-// of JSON. For tests/python/test_targets.py.
+// target_probe PID: opens a process as a target and prints what was found, or the error, as one
+// line of JSON. For tests/python/test_targets.py.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

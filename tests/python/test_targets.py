@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Interpreters are found wherever and however they run, and all their threads are listed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from find import Interpreter
+from probing import found, ids, probe, until
+from running import running
+
+ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def test_threads_are_listed_with_the_ids_that_python_tells(interpreter: Interpreter) -> None:
+    with running(interpreter, "census") as target:
+        seen = found(target.pid)
+        assert ids(seen) == sorted(target.ready["ids"])
+        assert seen["free_threaded"] == interpreter.free_threaded
+        assert seen["version"] == interpreter.version
+        assert seen["still_there"]
+
+
+def test_many_threads(interpreter: Interpreter) -> None:
+    with running(interpreter, "census", "300") as target:
+        assert ids(found(target.pid)) == sorted(target.ready["ids"])
+
+
+def test_threads_of_a_subinterpreter(interpreter: Interpreter) -> None:
+    with running(interpreter, "census", "2", "sub") as target:
+        until(lambda: len({one["interpreter"] for one in found(target.pid)["threads"]}) == 2)
+        seen = found(target.pid)
+        assert set(ids(seen, main_only=True)) >= set(target.ready["ids"])
+        inner = [one["tid"] for one in seen["threads"] if one["interpreter"] != 0]
+        # Before 3.13, run_string() borrows the thread state that create() made, and with it the
+        # identity of the thread that called create(); only from 3.11 on can that be told.
+        expected = target.ready["sub"] if interpreter.minor >= (3, 11) else target.pid
+        assert expected in inner
+
+
+def test_threads_that_come_and_go(interpreter: Interpreter) -> None:
+    with running(interpreter, "threadchurn") as target:
+        for _ in range(20):
+            listed = ids(found(target.pid))
+            assert target.pid in listed
+            assert len(listed) == len(set(listed))
+
+
+def test_a_child_after_fork_has_one_thread(interpreter: Interpreter) -> None:
+    script = (
+        "import os, sys, threading, time\n"
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+        "pid = os.fork()\n"
+        "if pid: print(pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    command = interpreter.command("-W", "ignore", "-c", script)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        child = int(parent.stdout.readline())
+        try:
+            until(lambda: "error" not in probe(child))
+            assert ids(found(child)) == [child]
+        finally:
+            os.kill(child, signal.SIGKILL)
+            parent.kill()
+
+
+def test_stopped_it_can_still_be_opened(interpreter: Interpreter) -> None:
+    with running(interpreter, "census") as target:
+        target.process.send_signal(signal.SIGSTOP)
+        until(lambda: target.status("State").startswith("T"))
+        assert ids(found(target.pid)) == sorted(target.ready["ids"])
+        assert target.status("State").startswith("T")
+
+
+def test_from_the_first_moment_on(interpreter: Interpreter) -> None:
+    """Opened again and again while it starts: refused as not being Python yet, then found."""
+    command = interpreter.command("-c", "import time; time.sleep(60)")
+    with subprocess.Popen(command) as target:
+        try:
+            seen = probe(target.pid)
+            deadline = time.monotonic() + 30
+            while "error" in seen:
+                assert seen["error"] in (3, 6), seen  # not Python, or executing something else
+                assert time.monotonic() < deadline
+                seen = probe(target.pid)
+            assert ids(seen) == [target.pid]
+        finally:
+            target.kill()
+
+
+def _copy_of(interpreter: Interpreter, directory: Path) -> tuple[Path, dict[str, str]]:
+    """Executable and libpython, copied and stripped, the former renamed; and how to run them."""
+    real = Path(interpreter.path).resolve()
+    prefix = subprocess.run(
+        [str(real), "-c", "import sys; print(sys.base_prefix)"], capture_output=True, text=True
+    ).stdout.strip()
+    executable = directory / "myservice"
+    shutil.copy(real, executable)
+    environment = {**os.environ, "PYTHONHOME": prefix}
+    libraries = list(Path(prefix, "lib").glob(f"libpython{interpreter.name}*.so.*"))
+    for library in libraries:
+        shutil.copy(library, directory)
+        environment["LD_LIBRARY_PATH"] = str(directory)
+    for file in (executable, *(directory / library.name for library in libraries)):
+        subprocess.run(["strip", "--strip-all", str(file)], check=True)
+    return executable, environment
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["there", "deleted"])
+def test_renamed_and_stripped(interpreter: Interpreter, tmp_path: Path, deleted: bool) -> None:
+    if interpreter.root:
+        pytest.skip("copied only where it needs no chroot")
+    executable, environment = _copy_of(interpreter, tmp_path)
+    command = [str(executable), "-S", "-c", "import time\nprint(flush=True)\ntime.sleep(60)"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as target:
+        try:
+            assert target.stdout
+            target.stdout.readline()
+            if deleted:
+                for file in tmp_path.iterdir():
+                    file.unlink()
+            seen = found(target.pid)
+            assert seen["executable"] == str(executable)
+            assert seen["deleted"] == deleted
+            assert ids(seen) == [target.pid]
+        finally:
+            target.kill()
+
+
+def test_in_a_virtual_environment(newest: Interpreter, tmp_path: Path) -> None:
+    where = tmp_path / "venv"
+    subprocess.run([newest.path, "-m", "venv", "--without-pip", str(where)], check=True)
+    inside = Interpreter(newest.version, str(where / "bin" / "python"), None, False)
+    with running(inside, "census") as target:
+        assert ids(found(target.pid)) == sorted(target.ready["ids"])
+
+
+@ROOT_ONLY
+def test_in_a_pid_namespace_of_its_own(interpreter: Interpreter) -> None:
+    """A container's program counts its threads from 1; they are told as seen from outside."""
+    if interpreter.root:
+        pytest.skip("once is enough; unshare runs outside of the chroot")
+    script = (
+        "import os, threading, time\n"
+        "for _ in range(3): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+        "print(os.getpid(), flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    command = ["unshare", "--pid", "--fork", "--kill-child", *interpreter.command("-c", script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as unshare:
+        try:
+            assert unshare.stdout
+            assert int(unshare.stdout.readline()) == 1
+            children = Path(f"/proc/{unshare.pid}/task/{unshare.pid}/children").read_text()
+            target = int(children.split()[0])
+            tasks = sorted(int(one.name) for one in Path(f"/proc/{target}/task").iterdir())
+            assert len(tasks) == 4
+            assert ids(found(target)) == tasks
+        finally:
+            unshare.kill()
+
+
+def test_without_rseq_there_is_no_offset(newest: Interpreter) -> None:
+    with running(newest, "census") as target:
+        with_rseq = found(target.pid)
+    with running(
+        newest, "census", environment={"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+    ) as target:
+        without = found(target.pid)
+    assert without["rseq_offset"] is None
+    assert without["rseq_reason"]
+    if with_rseq["rseq_offset"] is None:
+        pytest.skip("this C library has no rseq at all")
