@@ -13,8 +13,6 @@ Python:
 Nothing is loaded before it is used: importing the package costs about a millisecond.
 """
 
-from __future__ import annotations
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pystrobe._dump import Dump, Frame, Local, ThreadStack, dump
