@@ -31,17 +31,21 @@ PACKAGE_SOURCES := CMakeLists.txt pyproject.toml $(shell find cmake profiler sam
 	-type f -not -name '*.pyc' 2>/dev/null)
 
 .PHONY: help demo build test matrix bench lint wheel clean setup-build setup-test setup-matrix \
-	setup-lint
+	setup-lint setup-bench
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
 
 setup-build:
+	@scripts/setup.sh build
+setup-test:
 	@scripts/setup.sh build test
 setup-matrix:
 	@scripts/setup.sh build test matrix
 setup-lint:
-	@scripts/setup.sh build test lint
+	@scripts/setup.sh build lint
+setup-bench:
+	@scripts/setup.sh build matrix
 
 # A virtual environment with the tools of one dependency group of pyproject.toml.
 $(VENV)/bin/python: | setup-build
@@ -63,7 +67,7 @@ build: setup-build $(VENV)/.installed
 demo: build
 	@scripts/demo.sh $(VENV)
 
-test: setup-build $(VENV)/.group-test $(VENV)/.installed
+test: setup-test $(VENV)/.group-test $(VENV)/.installed
 	@scripts/test.sh $(BUILD) $(VENV)
 
 matrix: setup-matrix $(VENV)/.group-test $(VENV)/.installed
@@ -71,7 +75,7 @@ matrix: setup-matrix $(VENV)/.group-test $(VENV)/.installed
 	@echo "The tests will run on:"; tests/interpreters/find.py
 	@PYSTROBE_MATRIX=1 scripts/test.sh $(BUILD) $(VENV)
 
-bench: setup-matrix $(VENV)/.group-bench $(VENV)/.installed
+bench: setup-bench $(VENV)/.group-bench $(VENV)/.installed
 	@tests/interpreters/fetch.sh sid
 	@$(VENV)/bin/python bench/run.py
 

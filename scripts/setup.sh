@@ -3,7 +3,7 @@
 #
 # Sees to it that what the build needs is on this machine:
 #
-#   scripts/setup.sh [build] [test] [lint] [wheel] [matrix]
+#   scripts/setup.sh [build] [test] [lint] [matrix]
 #
 # On Debian and its kin missing packages are installed with apt, as root or through sudo; nothing is
 # called when nothing is missing. Elsewhere it says what it did not find.
@@ -28,14 +28,13 @@ build  libzstd-dev       zstd.h
 build  python3           python3
 build  python3-dev       -
 build  python3-venv      -
-test   libgtest-dev      gtest/gtest.h
-test   libgmock-dev      gmock/gmock.h
+build  libgtest-dev      gtest/gtest.h
+build  libgmock-dev      gmock/gmock.h
 test   golang-go         go
 test   chromium          chromium
 test   chromium-driver   chromedriver
 lint   clang-format-19   clang-format-19
 lint   clang-tidy-19     clang-tidy-19
-wheel  patchelf          patchelf
 matrix debootstrap       debootstrap
 matrix dpkg-dev          dpkg-source
 TABLE
