@@ -83,15 +83,17 @@ std::optional<Address> ScanForType(const Memory& memory, const Layout& layout, c
     if (range.size() > kMaxSegment) continue;
     std::string bytes(range.size(), '\0');
     if (!memory.Read(range.start, bytes.data(), bytes.size())) continue;
-    std::string wanted = '\0' + std::string(name) + '\0';
+    // Not only where a string begins: linkers let "code" share the end of "opcode".
+    std::string wanted = std::string(name) + '\0';
     for (size_t at = bytes.find(wanted); at != std::string::npos; at = bytes.find(wanted, at + 1)) {
-      texts.push_back(range.start + at + 1);
+      texts.push_back(range.start + at);
     }
   }
+  std::sort(texts.begin(), texts.end());
   std::optional<Address> found;
   ForEachSegment(memory, module.image.writable(), [&](Address start, const auto& words) {
     for (size_t i = layout.object.type_name / 8; i < words.size() && !found; ++i) {
-      if (std::find(texts.begin(), texts.end(), words[i]) == texts.end()) continue;
+      if (!std::binary_search(texts.begin(), texts.end(), words[i])) continue;
       Address type = start + i * 8 - layout.object.type_name;
       // A type's own type is `type`, whose type is itself.
       auto meta = memory.Read<Address>(type + layout.object.type);
