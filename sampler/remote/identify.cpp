@@ -2,9 +2,11 @@
 #include "sampler/remote/identify.h"
 
 #include <elf.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "profiler/base/proc.h"
@@ -33,6 +35,11 @@ std::optional<Error> WhyNoProgram(pid_t pid) {
   if (!stat) {
     if (access("/proc/self/stat", R_OK) != 0) {
       return Error{ErrorCode::kNotFound, "/proc is not mounted here", "mount -t proc proc /proc"};
+    }
+    if (pid > 0 && (kill(pid, 0) == 0 || errno == EPERM)) {
+      return Error{ErrorCode::kPermission,
+                   fmt::format("process {} exists, but /proc hides it from this user", pid),
+                   "/proc is mounted with hidepid: run as root or as the user of the process."};
     }
     return Error{ErrorCode::kNotFound, fmt::format("there is no process {}", pid),
                  "A pid inside a container differs from the pid outside: `pgrep -af python` here "

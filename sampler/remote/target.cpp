@@ -34,7 +34,8 @@ std::unexpected<Error> Refused(pid_t pid, std::string what, int error_number) {
   if (error_number == ESRCH || error_number == ENOENT) {
     return Fail(ErrorCode::kExited, "process {} ended while it was looked at", pid);
   }
-  if (error_number == EPERM || error_number == EACCES) {
+  // Sandboxes that forbid a system call answer with either of the latter two.
+  if (error_number == EACCES || error_number == EPERM || error_number == ENOSYS) {
     return std::unexpected(ExplainRefusal(pid, std::move(what), error_number));
   }
   return FailErrno(error_number, ErrorCode::kUnreadable, "{}", what);

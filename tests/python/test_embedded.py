@@ -45,13 +45,16 @@ def link(facts: dict[str, str], executable: Path, *libraries: str) -> None:
     subprocess.run([*command, "-o", str(executable), *libraries], check=True)
 
 
-def link_static(facts: dict[str, str], executable: Path) -> None:
-    """With the interpreter inside. Nothing of it is exported."""
+@cache
+def linked_in(interpreter: Interpreter, factory: pytest.TempPathFactory) -> Path:
+    """A program with the interpreter inside. Nothing of it is exported."""
+    facts, executable = facts_of(interpreter), factory.mktemp("static") / "server"
     archive = Path(facts["LIBPL"]) / f"libpython{facts['LDVERSION']}.a"
     if not archive.exists():
         pytest.skip("no static libpython")
     libraries = f"{facts['LIBS']} {facts['SYSLIBS']} -lm".split()
     link(facts, executable, str(archive), *libraries)
+    return executable
 
 
 def remove_section_headers(executable: Path) -> None:
@@ -89,9 +92,15 @@ def test_by_a_shared_library(interpreter: Interpreter, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("work", ["busy", "idle"])
 @pytest.mark.parametrize("left", ["symbols", "sections", "segments"])
-def test_linked_in(interpreter: Interpreter, tmp_path: Path, left: str, work: str) -> None:
+def test_linked_in(
+    interpreter: Interpreter,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    left: str,
+    work: str,
+) -> None:
     facts, program = facts_of(interpreter), tmp_path / "server"
-    link_static(facts, program)
+    shutil.copy(linked_in(interpreter, tmp_path_factory), program)
     if left != "symbols":
         subprocess.run(["strip", "--strip-all", str(program)], check=True)
     if left == "segments":
