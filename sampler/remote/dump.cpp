@@ -61,7 +61,7 @@ Result<Dump> TakeDump(pid_t pid, const DumpOptions& options) {
   auto target = Target::Open(pid);
   if (!target) return std::unexpected(target.error());
 
-  MakeThreadPrompt();
+  ScopedPromptness prompt;
   Tables tables;
   Quality quality;
   std::vector<Sample> samples;  // not asked for here

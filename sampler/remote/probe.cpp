@@ -3,7 +3,6 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -24,7 +23,13 @@ struct SchedAttr {
   uint64_t runtime, deadline, period;
 };
 constexpr uint64_t kShortestSlice = 100'000;  // ns, the least that EEVDF takes (Linux 6.12+)
+constexpr uint64_t kDefaultSlice = 0;
 constexpr int kPromptNice = -19;
+
+void SetSlice(int nice, uint64_t slice) {
+  SchedAttr attributes{sizeof(SchedAttr), SCHED_OTHER, 0, nice, 0, slice, 0, 0};
+  syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
 
 // `until` is CLOCK_MONOTONIC; null: for ever.
 void FutexWait(std::atomic<uint32_t>& word, uint32_t value, const timespec* until) {
@@ -43,11 +48,18 @@ timespec ToTimespec(Nanoseconds t) {
 
 }  // namespace
 
-void MakeThreadPrompt() {
+ScopedPromptness::ScopedPromptness()
+    : nice_(getpriority(PRIO_PROCESS, 0)), timer_slack_(prctl(PR_GET_TIMERSLACK)) {
+  sched_getaffinity(0, sizeof affinity_, &affinity_);
   prctl(PR_SET_TIMERSLACK, 1);
-  int nice = setpriority(PRIO_PROCESS, 0, kPromptNice) == 0 ? kPromptNice : 0;
-  SchedAttr attributes{sizeof(SchedAttr), SCHED_OTHER, 0, nice, 0, kShortestSlice, 0, 0};
-  syscall(SYS_sched_setattr, 0, &attributes, 0);
+  int nice = setpriority(PRIO_PROCESS, 0, kPromptNice) == 0 ? kPromptNice : nice_;
+  SetSlice(nice, kShortestSlice);
+}
+
+ScopedPromptness::~ScopedPromptness() {
+  SetSlice(nice_, kDefaultSlice);
+  prctl(PR_SET_TIMERSLACK, timer_slack_);
+  sched_setaffinity(0, sizeof affinity_, &affinity_);
 }
 
 Result<void> PinTo(int cpu) {
@@ -112,7 +124,7 @@ bool Probe::Wait(Nanoseconds timeout) {
 
 void Probe::Main() {
   pthread_setname_np(pthread_self(), "probe");
-  MakeThreadPrompt();
+  ScopedPromptness prompt;
   auto pinned = PinTo(cpu_);
   pin_error_.store(pinned ? 0 : errno, std::memory_order_release);
   uint32_t seen = 1;

@@ -4,6 +4,8 @@
 // that is the pause.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -15,9 +17,21 @@
 
 namespace pystrobe::remote {
 
-/// Asks the scheduler to run the calling thread soon after it wakes: a short slice, and the nice
-/// level that privileges allow; timers without slack. What is refused is left as it is.
-void MakeThreadPrompt();
+/// While it lives, the scheduler runs the calling thread soon after it wakes: a short slice, the nice
+/// level that privileges allow, timers without slack; what is refused is left as it is. At the end
+/// the thread's scheduling and CPU affinity are as they were.
+class ScopedPromptness {
+ public:
+  ScopedPromptness();
+  ~ScopedPromptness();
+  ScopedPromptness(const ScopedPromptness&) = delete;
+  ScopedPromptness& operator=(const ScopedPromptness&) = delete;
+
+ private:
+  int nice_;
+  int timer_slack_;
+  cpu_set_t affinity_;
+};
 
 /// Pins the calling thread; fails with kPermission or kInvalidArgument (a CPU outside our cpuset).
 Result<void> PinTo(int cpu);

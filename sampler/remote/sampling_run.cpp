@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/remote/sampling_run.h"
 
-#include <signal.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -47,7 +46,6 @@ SamplingRun::SamplingRun(const Target& target, const SamplerOptions& options, Re
       next_append_(start_ + kAppendInterval) {}
 
 Result<void> SamplingRun::Start() {
-  MakeThreadPrompt();
   if (auto begun = sink_.Begin(MakeMetadata()); !begun) return begun;
   return threads_.Refresh(tick_);
 }
@@ -82,7 +80,7 @@ Result<std::optional<EndReason>> SamplingRun::TakeOver() {
   TickOutcome outcome = ticks_.Finish();
   Count(outcome);
   if (!outcome.taken && !target_.StillThere()) {
-    return kill(target_.pid(), 0) == 0 ? EndReason::kTargetExecuted : EndReason::kTargetExited;
+    return HowItEnded();
   }
   Nanoseconds now = MonotonicNow();
   if (outcome.stale_threads || now >= next_refresh_) {
@@ -105,13 +103,19 @@ std::optional<EndReason> SamplingRun::ReasonToEnd(Nanoseconds now,
   return std::nullopt;
 }
 
+EndReason SamplingRun::HowItEnded() const {
+  auto stat = ReadTaskStat(target_.pid(), target_.pid());
+  bool lives = stat && stat->start_ticks == target_.info().start_ticks && stat->state != 'Z';
+  return lives ? EndReason::kTargetExecuted : EndReason::kTargetExited;
+}
+
 std::optional<EndReason> SamplingRun::RefreshThreads(Nanoseconds now) {
   auto listed = threads_.Refresh(tick_);
   Nanoseconds cost = MonotonicNow() - now;
   next_refresh_ = now + std::max(kRefreshInterval, cost * kRefreshShare);
   // Lists that made no sense this time will the next; only the end of the process is final.
   if (!listed && listed.error().code == ErrorCode::kExited) return EndReason::kTargetExited;
-  return std::nullopt;
+  return target_.StillThere() ? std::nullopt : std::optional(HowItEnded());
 }
 
 Result<void> SamplingRun::Finish() {

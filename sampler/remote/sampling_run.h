@@ -38,6 +38,7 @@ class SamplingRun {
   std::optional<EndReason> ReasonToEnd(Nanoseconds now, const std::atomic<bool>& stop) const;
   /// Takes over the copies that were started, and does what is due between deadlines.
   Result<std::optional<EndReason>> TakeOver();
+  EndReason HowItEnded() const;
   std::optional<EndReason> RefreshThreads(Nanoseconds now);
   void Count(const TickOutcome& outcome);
   void UpdateFigures();
@@ -48,6 +49,7 @@ class SamplingRun {
   RecordingSink& sink_;
   Quality& quality_;
 
+  ScopedPromptness prompt_;
   Nanoseconds own_cpu_start_;
   Nanoseconds start_;
   Tables tables_;

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/pyabi/walk.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <random>
+
+namespace pystrobe::pyabi {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr Address kStack = 0x10000;
+constexpr uint8_t kThread = 0, kGenerator = 1, kCStack = 3;
+
+// A small layout of our own: the walker must take every offset from it.
+Layout TestLayout(PyVersion version) {
+  Layout layout;
+  layout.version = version;
+  layout.frame_style = version < PyVersion{3, 11} ? FrameStyle::kFrameObjects
+                                                  : FrameStyle::kInterpreterFrames;
+  layout.frame.size = 40;
+  layout.frame.previous = 0;
+  layout.frame.code = 8;
+  layout.frame.instruction = 16;
+  layout.frame.owner = 24;
+  layout.frame.stacktop = 28;
+  return layout;
+}
+
+struct FakeFrame {
+  Address previous = 0;
+  Address code = 0;
+  uint64_t instruction = 0;
+  uint8_t owner = kThread;
+  int32_t stacktop = 0;
+};
+
+// Copies the frames, each as a range of its own at the address given.
+StackCopy CopyOf(const std::map<Address, FakeFrame>& frames) {
+  StackCopy copy;
+  for (const auto& [address, frame] : frames) copy.Add(address, 40);
+  std::vector<ReadRequest> requests;
+  copy.AppendRequests(0, requests);
+  for (const ReadRequest& request : requests) {
+    const FakeFrame& frame = frames.at(request.address);
+    auto* bytes = static_cast<std::byte*>(request.into);
+    std::memcpy(bytes, &frame.previous, 8);
+    std::memcpy(bytes + 8, &frame.code, 8);
+    std::memcpy(bytes + 16, &frame.instruction, 8);
+    std::memcpy(bytes + 24, &frame.owner, 1);
+    std::memcpy(bytes + 28, &frame.stacktop, 4);
+  }
+  return copy;
+}
+
+std::vector<Address> CodesOf(const std::vector<RawFrame>& frames) {
+  std::vector<Address> codes;
+  for (const RawFrame& frame : frames) codes.push_back(frame.code);
+  return codes;
+}
+
+TEST(Walk, FollowsTheChainFromLeafToRoot) {
+  Layout layout = TestLayout({3, 11});
+  StackCopy copy = CopyOf({{kStack, {0, 0xa0, 1}}, {kStack + 64, {kStack, 0xb0, 2}}});
+  std::vector<RawFrame> frames;
+  WalkResult result = Walk(copy, layout, kStack + 64, frames);
+  EXPECT_EQ(result.status, WalkStatus::kComplete);
+  EXPECT_EQ(result.root, kStack);
+  EXPECT_THAT(CodesOf(frames), ElementsAre(0xb0, 0xa0));
+  EXPECT_EQ(frames[0].instruction, 2U);
+}
+
+TEST(Walk, NamesTheFrameThatWasNotCopied) {
+  Layout layout = TestLayout({3, 11});
+  StackCopy copy = CopyOf({{kStack + 64, {kStack, 0xb0}}});
+  std::vector<RawFrame> frames;
+  WalkResult result = Walk(copy, layout, kStack + 64, frames);
+  EXPECT_EQ(result.status, WalkStatus::kMissing);
+  EXPECT_EQ(result.missing, kStack);
+}
+
+TEST(Walk, NoFramesIsAWholeStack) {
+  std::vector<RawFrame> frames{{}};
+  EXPECT_EQ(Walk({}, TestLayout({3, 12}), 0, frames).status, WalkStatus::kComplete);
+  EXPECT_TRUE(frames.empty());
+}
+
+TEST(Walk, ACycleIsBroken) {
+  StackCopy copy = CopyOf({{kStack, {kStack + 64, 0xa0}}, {kStack + 64, {kStack, 0xb0}}});
+  std::vector<RawFrame> frames;
+  EXPECT_EQ(Walk(copy, TestLayout({3, 11}), kStack, frames).status, WalkStatus::kBroken);
+}
+
+TEST(Walk, AFrameWithoutCodeOrWithAnUnknownOwnerIsBroken) {
+  std::vector<RawFrame> frames;
+  Layout layout = TestLayout({3, 12});
+  EXPECT_EQ(Walk(CopyOf({{kStack, {0, 0}}}), layout, kStack, frames).status, WalkStatus::kBroken);
+  EXPECT_EQ(Walk(CopyOf({{kStack, {0, 0xa0, 0, 77}}}), layout, kStack, frames).status,
+            WalkStatus::kBroken);
+}
+
+TEST(Walk, ALoneGeneratorIsNotARootOn311) {
+  StackCopy copy = CopyOf({{kStack, {0, 0xa0, 0, kGenerator}}});
+  std::vector<RawFrame> frames;
+  EXPECT_EQ(Walk(copy, TestLayout({3, 11}), kStack, frames).status, WalkStatus::kIncomplete);
+  EXPECT_EQ(frames.size(), 1U);
+}
+
+TEST(Walk, From312OnTheLastFrameIsTheEvaluationLoops) {
+  Layout layout = TestLayout({3, 12});
+  std::vector<RawFrame> frames;
+  StackCopy whole = CopyOf({{kStack, {0x9000, 0xa0}}, {0x9000, {0, 0, 0, kCStack}}});
+  EXPECT_EQ(Walk(whole, layout, kStack, frames).status, WalkStatus::kComplete);
+  EXPECT_THAT(CodesOf(frames), ElementsAre(0xa0));
+  StackCopy half = CopyOf({{kStack, {0, 0xa0}}});
+  EXPECT_EQ(Walk(half, layout, kStack, frames).status, WalkStatus::kIncomplete);
+}
+
+TEST(Walk, FrameObjectsHaveSignedInstructionsAndNoOwner) {
+  Layout layout = TestLayout({3, 9});
+  StackCopy copy = CopyOf({{kStack, {0, 0xa0, 0xffffffff, 200}}});
+  std::vector<RawFrame> frames;
+  EXPECT_EQ(Walk(copy, layout, kStack, frames).status, WalkStatus::kComplete);
+  EXPECT_EQ(static_cast<int64_t>(frames.at(0).instruction), -1);
+}
+
+TEST(Walk, ClearsTheTagsOfTheCode) {
+  Layout layout = TestLayout({3, 14});
+  layout.frame.code_tag_mask = 7;
+  StackCopy copy = CopyOf({{kStack, {0x9000, 0xa3}}, {0x9000, {0, 0, 0, kCStack}}});
+  std::vector<RawFrame> frames;
+  Walk(copy, layout, kStack, frames);
+  EXPECT_THAT(CodesOf(frames), ElementsAre(0xa0));
+}
+
+TEST(Walk, AnyBytesEndInSomeAnswer) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 20000; ++round) {
+    std::map<Address, FakeFrame> fakes;
+    for (int i = 0; i < 6; ++i) {
+      fakes[kStack + 64 * (random() % 6)] = {random() % 3 == 0 ? 0 : kStack + 64 * (random() % 7),
+                                             random() % 4, random(),
+                                             static_cast<uint8_t>(random() % 8), 0};
+    }
+    std::vector<RawFrame> frames;
+    Layout layout = TestLayout({3, static_cast<uint8_t>(8 + random() % 8)});
+    Walk(CopyOf(fakes), layout, kStack + 64 * (random() % 7), frames);
+    EXPECT_LE(frames.size(), 6U * 40 / 8 + 1);
+  }
+}
+
+TEST(TrimToExecuting, KeepsTheRootmostFrameThatExecutesAndItsCallers) {
+  Layout layout = TestLayout({3, 11});
+  StackCopy copy = CopyOf({{kStack, {0, 0xa0, 0, kThread, 5}},
+                           {kStack + 64, {kStack, 0xb0, 0, kThread, -1}},
+                           {kStack + 128, {kStack + 64, 0xc0, 0, kThread, -1}}});
+  std::vector<RawFrame> frames;
+  Walk(copy, layout, kStack + 128, frames);
+  TrimToExecuting(copy, layout, frames);
+  EXPECT_THAT(CodesOf(frames), ElementsAre(0xb0, 0xa0));
+}
+
+TEST(StackCopy, FindsOnlyWhatWasCopiedWhole) {
+  StackCopy copy;
+  copy.Add(100, 10);
+  copy.Add(200, 20);
+  EXPECT_NE(copy.Find(100, 10), nullptr);
+  EXPECT_EQ(copy.Find(100, 11), nullptr);
+  EXPECT_EQ(copy.Find(99, 2), nullptr);
+  EXPECT_NE(copy.Find(219, 1), nullptr);
+  EXPECT_EQ(copy.Find(220, 1), nullptr);
+  EXPECT_EQ(copy.Find(UINT64_MAX, 8), nullptr);
+}
+
+TEST(StackCopy, TheRangeAddedLastWins) {
+  StackCopy copy;
+  copy.Add(100, 8);
+  copy.Add(100, 8);
+  std::vector<ReadRequest> requests;
+  copy.AppendRequests(0, requests);
+  uint64_t first = 1, second = 2;
+  std::memcpy(requests[0].into, &first, 8);
+  std::memcpy(requests[1].into, &second, 8);
+  EXPECT_EQ(copy.ValueOr0<uint64_t>(100), 2U);
+}
+
+}  // namespace
+}  // namespace pystrobe::pyabi
