@@ -27,6 +27,15 @@ std::optional<Elf64_Ehdr> ReadHeader(const std::string& path) {
   return header;
 }
 
+/// The file that makes it a PyPy, or empty.
+std::string FindPypy(const std::string& executable, const std::vector<Module>& modules) {
+  if (FileName(executable).starts_with("pypy")) return executable;
+  auto library = std::find_if(modules.begin(), modules.end(), [](const Module& module) {
+    return module.file_name().starts_with("libpypy");
+  });
+  return library == modules.end() ? std::string() : library->path;
+}
+
 }  // namespace
 
 std::optional<Error> WhyNoProgram(pid_t pid) {
@@ -86,13 +95,9 @@ std::optional<Error> WhyForeign(pid_t pid, const std::string& executable) {
 
 Error WhyNotPython(pid_t pid, const pyabi::Memory& memory, const std::string& executable,
                    const std::vector<Module>& modules) {
-  for (const Module& module : modules) {
-    std::string_view name = module.file_name();
-    if (name.starts_with("libpypy") || name.starts_with("pypy")) {
-      return {ErrorCode::kNotPython,
-              fmt::format("process {} runs PyPy ({}), not CPython", pid, module.path),
-              std::string(kSupported)};
-    }
+  if (std::string pypy = FindPypy(executable, modules); !pypy.empty()) {
+    return {ErrorCode::kNotPython, fmt::format("process {} runs PyPy ({}), not CPython", pid, pypy),
+            std::string(kSupported)};
   }
   for (const Module& module : modules) {
     if (!module.image.FindSymbol(memory, "Py_GetVersion")) continue;

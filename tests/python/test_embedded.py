@@ -46,9 +46,9 @@ def link(facts: dict[str, str], executable: Path, *libraries: str) -> None:
 
 
 @cache
-def linked_in(interpreter: Interpreter, factory: pytest.TempPathFactory) -> Path:
+def linked_in(interpreter: Interpreter, directory: Path) -> Path:
     """A program with the interpreter inside. Nothing of it is exported."""
-    facts, executable = facts_of(interpreter), factory.mktemp("static") / "server"
+    facts, executable = facts_of(interpreter), directory / interpreter.name
     archive = Path(facts["LIBPL"]) / f"libpython{facts['LDVERSION']}.a"
     if not archive.exists():
         pytest.skip("no static libpython")
@@ -90,17 +90,22 @@ def test_by_a_shared_library(interpreter: Interpreter, tmp_path: Path) -> None:
     assert ids(seen) == [pid]
 
 
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("programs")
+
+
 @pytest.mark.parametrize("work", ["busy", "idle"])
 @pytest.mark.parametrize("left", ["symbols", "sections", "segments"])
 def test_linked_in(
     interpreter: Interpreter,
     tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
+    programs: Path,
     left: str,
     work: str,
 ) -> None:
     facts, program = facts_of(interpreter), tmp_path / "server"
-    shutil.copy(linked_in(interpreter, tmp_path_factory), program)
+    shutil.copy(linked_in(interpreter, programs), program)
     if left != "symbols":
         subprocess.run(["strip", "--strip-all", str(program)], check=True)
     if left == "segments":
