@@ -134,6 +134,10 @@ return [document.title, rows('table:has(thead) tbody'), rows('table:not(:has(the
 """
 
 
+def speedscope_schema() -> Path:
+    return node_modules() / "speedscope" / "dist" / "release" / "file-format-schema.json"
+
+
 def speedscope(browser: Browser, path: Path) -> SpeedscopePage:
     """Opens a file as `speedscope FILE` does, in the sandwich view, whose table is text."""
     page = node_modules() / "speedscope" / "dist" / "release" / "index.html"

@@ -7,7 +7,7 @@ The recordings are those of tests/cpp/write/example_recordings.h, whose content 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,18 @@ import jsonschema
 import pytest
 from browser import Browser, missing, running_browser
 from conftest import Example
+from find import Interpreter
+from pystrobe_command import Pystrobe, Recorded, find_executable
 from readers import (
     REPOSITORY,
     check_with_ajv,
-    node_modules,
     pprof,
     pprof_samples,
     pprof_top,
     speedscope,
+    speedscope_schema,
 )
+from running import running
 
 MS = 1_000_000
 EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide"]
@@ -131,9 +134,8 @@ def test_pprof_of_extreme_recordings(example: Example, name: str, total: int) ->
 @pytest.mark.parametrize("name", EXAMPLES)
 @pytest.mark.parametrize("mode", ["wall", "cpu", "gil"])
 def test_speedscope_fits_its_schema(example: Example, name: str, mode: str) -> None:
-    schema = node_modules() / "speedscope" / "dist" / "release" / "file-format-schema.json"
     path = example(name, ".speedscope.json", mode)
-    check_with_ajv(schema, path)
+    check_with_ajv(speedscope_schema(), path)
     document = json.loads(path.read_text("utf-8"))
     assert document["profiles"]
     for profile in document["profiles"]:
@@ -142,13 +144,12 @@ def test_speedscope_fits_its_schema(example: Example, name: str, mode: str) -> N
 
 
 def test_the_schema_refuses_what_does_not_fit(example: Example, tmp_path: Path) -> None:
-    schema = node_modules() / "speedscope" / "dist" / "release" / "file-format-schema.json"
     document = json.loads(example("shop", ".speedscope.json").read_text("utf-8"))
     document["profiles"][0]["unit"] = "fortnights"
     broken = tmp_path / "broken.json"
     broken.write_text(json.dumps(document))
     with pytest.raises(AssertionError, match="broken"):
-        check_with_ajv(schema, broken)
+        check_with_ajv(speedscope_schema(), broken)
 
 
 def test_speedscope_page_draws_it(example: Example, browser: Browser) -> None:
@@ -292,3 +293,58 @@ def test_the_program_in_the_documentation_runs(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["600.0", "ms", "Json.encode"]
     assert "MainThread <module> > main > read 300000000" in lines
+
+
+# --- a real recording: every format tells the same ---
+
+
+@pytest.fixture(scope="module")
+def recorded(newest: Interpreter, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    executable = find_executable()
+    assert executable, "no pystrobe executable: build it, or name it in PYSTROBE"
+    tool = Pystrobe(executable, tmp_path_factory.mktemp("recorded"))
+    with running(newest, "burn", "nap") as target:
+        return tool.attach(target.pid, seconds=2, rate=1000)
+
+
+@pytest.fixture
+def report(recorded: Recorded, tmp_path: Path) -> Callable[..., Path]:
+    def write(suffix: str, *options: str) -> Path:
+        path = tmp_path / f"report{suffix}"
+        recorded.tool.succeed("report", str(recorded.path), "-o", str(path), *options)
+        return path
+
+    return write
+
+
+def test_a_real_report_fits_each_schema(
+    report: Callable[..., Path], json_schema: dict[str, Any]
+) -> None:
+    document = json.loads(report(".json").read_text("utf-8"))
+    jsonschema.Draft7Validator(json_schema).validate(document)
+    assert document["quality"]["taken"] > 0
+    check_with_ajv(speedscope_schema(), report(".speedscope.json"))
+
+
+@pytest.mark.parametrize("mode", ["wall", "cpu", "gil"])
+def test_real_reports_agree_to_the_nanosecond(report: Callable[..., Path], mode: str) -> None:
+    key = f"{mode}_ns"
+    document = json.loads(report(".json").read_text("utf-8"))
+    total = document["total"][key]
+    assert total > 0
+    self_times = {one["name"]: 0 for one in document["functions"]}
+    for one in document["functions"]:
+        self_times[one["name"]] += one["self"][key]
+    from_pprof = pprof_top(report(".pb.gz"), mode)
+    assert {name: own for name, (own, _) in from_pprof.items() if own} == {
+        name: own for name, own in self_times.items() if own
+    }
+    lines = report(".collapsed", "--mode", mode, "--unit", "ns").read_text("utf-8")
+    assert sum(stack.samples for stack in collapsed.parse(lines)) == total
+    drawn = json.loads(report(".speedscope.json", "--mode", mode).read_text("utf-8"))
+    assert sum(sum(profile["weights"]) for profile in drawn["profiles"]) == total
+
+
+def test_a_real_report_is_drawn(report: Callable[..., Path], browser: Browser) -> None:
+    page = speedscope(browser, report(".speedscope.json", "--mode", "cpu"))
+    assert {"burn50", "burn30", "burn20"} <= page.functions.keys()
