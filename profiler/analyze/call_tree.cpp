@@ -82,17 +82,10 @@ class TreeBuilder {
     }
   }
 
-  struct KeyHash {
-    size_t operator()(uint64_t key) const {
-      key *= 0x9e3779b97f4a7c15U;
-      return key ^ key >> 32;
-    }
-  };
-
   const Tables& tables_;
   std::vector<CallTree::Node> nodes_;
   std::vector<LineAtNode> lines_;
-  HashMap<uint64_t, uint32_t, KeyHash> child_;  // parent node << 32 | function
+  HashMap<uint64_t, uint32_t, analyze::PairHash> child_;  // parent node << 32 | function
 };
 
 }  // namespace

@@ -53,13 +53,6 @@ class Folder {
     StackId stack;
     Weights weights;
   };
-  struct KeyHash {
-    // Fibonacci hashing; the fold brings the well mixed high bits down to where the table looks.
-    size_t operator()(uint64_t key) const {
-      key *= 0x9e3779b97f4a7c15U;
-      return key ^ key >> 32;
-    }
-  };
 
   Entry& EntryOf(uint32_t thread, StackId stack) {
     // A thread's successive samples mostly show the same stack.
@@ -78,7 +71,7 @@ class Folder {
   int64_t end_ns_ = 0;
   std::vector<uint32_t> last_entry_;
   std::vector<Entry> entries_;
-  HashMap<uint64_t, uint32_t, KeyHash> index_;
+  HashMap<uint64_t, uint32_t, analyze::PairHash> index_;  // thread << 32 | stack
 };
 
 std::vector<ThreadProfile> Folder::TakeThreads() {

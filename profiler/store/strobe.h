@@ -18,6 +18,9 @@ namespace pystrobe::store {
 /// about a second old, so a killed sampler loses a second at most. Each block goes out in one
 /// write(2) where the kernel takes it whole.
 ///
+/// Times are stored in whole microseconds; no sum over a thread's samples is off by 1 us or more
+/// (samples.h). Quality::complete is not stored: Finish makes a recording complete.
+///
 /// Fails with kIo when the file cannot take more (disk full, pipe closed); what was written before
 /// stays readable. Memory: one block plus the encoder, a few MiB whatever the length.
 /// [one thread at a time]
@@ -40,8 +43,8 @@ class StrobeWriter final : public RecordingSink {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Reads a .strobe file: metadata, tables and quality at once, samples as a stream.
-/// [any thread, const]
+/// Reads a .strobe file: metadata, tables and quality at once, samples as a stream. Samples come
+/// about a second at a time, and within that thread by thread. [any thread, const]
 class StrobeFile final : public RecordingSource {
  public:
   /// Fails with kNotFound, kCorrupt (not a .strobe, damaged head, newer version: says which) or
