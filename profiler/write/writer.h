@@ -43,10 +43,19 @@ std::string HowToOpen(Format format, std::string_view file_name);
 Result<void> Write(Format format, const Profile& profile, const WriteOptions& options,
                    Output& output);
 
+// What each makes of a profile is told in docs/formats.md. All stop at the first failure of
+// `output` and return it; what was written before is then of no use.
+
+/// One page that needs no network: flame graph, table, all modes and threads.
 Result<void> WriteHtml(const Profile& profile, const WriteOptions& options, Output& output);
+/// Threads in order of time, weights of `mode` in nanoseconds. The only writer that reads the
+/// samples themselves, several times; memory does not grow with their number.
 Result<void> WriteSpeedscope(const Profile& profile, const WriteOptions& options, Output& output);
+/// Gzipped; samples, wall, CPU and lock time of each thread and stack, `mode` shown first.
 Result<void> WritePprof(const Profile& profile, const WriteOptions& options, Output& output);
+/// One line for each thread and stack that has a value in `mode` and `unit`.
 Result<void> WriteCollapsed(const Profile& profile, const WriteOptions& options, Output& output);
+/// Everything, for programs: docs/json.md.
 Result<void> WriteJson(const Profile& profile, const WriteOptions& options, Output& output);
 
 }  // namespace pystrobe::write
