@@ -36,8 +36,8 @@ struct CodeInfo {
 /// Extracts the identity from `layout.code.size` bytes copied from a code object.
 CodeIdentity IdentityOf(const Layout& layout, std::span<const std::byte> code_object);
 
-/// Reads everything about the code object at `code` in two rounds of scattered reads, and reads its
-/// identity again at the end. Nullopt when it changed meanwhile or makes no sense (wrong type, wild
+/// Reads everything about the code object at `code` in three scattered reads, the last of which
+/// brings its identity again. Nullopt when it changed meanwhile or makes no sense (wrong type, wild
 /// sizes). `code_type` is the address of PyCode_Type; 0 when it is not known, then any type will
 /// do.
 std::optional<CodeInfo> ReadCode(const Memory& memory, const Layout& layout, Address code_type,

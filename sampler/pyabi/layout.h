@@ -156,7 +156,9 @@ struct Layout {
 /// 3.11: none. 3.12, 3.13: 3 (C stack). 3.14: 3 (interpreter), 4 (C stack). 3.15: 3 (interpreter).
 bool IsPythonFrame(const Layout& layout, uint8_t owner);
 
-/// The committed table for a release without debug offsets, 3.8 to 3.12.
+/// The committed table for a release without debug offsets, 3.8 to 3.12, as it is on x86-64 Linux
+/// without Py_DEBUG. Other builds of the same version have other offsets, so check what they lead
+/// to.
 /// Fails with kUnsupported for any other version, naming it and those known.
 Result<Layout> LayoutFromTable(PyVersion version);
 

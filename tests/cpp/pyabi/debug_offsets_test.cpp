@@ -39,8 +39,11 @@ TEST(DebugOffsets, ReadsTheReleasesItKnows) {
     EXPECT_EQ(layout->object.ascii_data, 40 + more * 2);
     EXPECT_EQ(layout->object.compact_data, 56 + more * 2);
     EXPECT_EQ(layout->object.dict_used, 16 + more * 2);
-    EXPECT_EQ(layout->frame.tlbc_index, kAbsent);
-    EXPECT_EQ(layout->code.tlbc, kAbsent);
+    const bool has_copies = free_threaded && layout->version.minor >= 14;
+    EXPECT_EQ(layout->frame.tlbc_index != kAbsent, has_copies);
+    EXPECT_EQ(layout->code.tlbc != kAbsent, has_copies);
+    EXPECT_EQ(layout->interpreter.tlbc_generation != kAbsent, has_copies);
+    EXPECT_EQ(layout->object.unicode_kind_shift, has_copies ? 8U : 2U);
   }
 }
 
@@ -59,6 +62,16 @@ TEST(DebugOffsets, AgreesWithTheHeadersOf313) {
   EXPECT_EQ(layout.code.keyword_arg_count, 60U);
   EXPECT_EQ(layout.code.bytecode, 200U);
   EXPECT_EQ(layout.frame.code_tag_mask, 0U);
+}
+
+TEST(DebugOffsets, AgreesWithTheHeadersOf314FreeThreaded) {
+  Layout layout = *LayoutFromDebugOffsets(GoldenDebugOffsets("3.14.10t"));
+  EXPECT_EQ(layout.interpreter.tlbc_generation, 17300U);
+  EXPECT_EQ(layout.gil.enabled, 0U);
+  EXPECT_EQ(layout.thread.state, 44U);
+  EXPECT_EQ(layout.frame.tlbc_index, 72U);
+  EXPECT_EQ(layout.frame.owner, 78U);
+  EXPECT_EQ(layout.code.tlbc, 224U);
 }
 
 TEST(DebugOffsets, FramesHoldTaggedReferencesFrom314On) {
@@ -117,20 +130,22 @@ TEST(DebugOffsets, RefusesEveryTruncation) {
 
 /// Fields the sampler does not use, hence may hold anything: byte offsets into the tables.
 template <typename Table>
-std::vector<size_t> Unused() {
+std::vector<size_t> Unused(bool free_threaded) {
   std::vector<size_t> unused;
   const auto add = [&unused](size_t offset) { unused.push_back(offset); };
   add(offsetof(Table, runtime_state.finalizing));
   add(offsetof(Table, interpreter_state.sysdict));
   add(offsetof(Table, interpreter_state.builtins));
-  add(offsetof(Table, interpreter_state.gil_runtime_state_enabled));  // free-threaded only
+  if (!free_threaded) add(offsetof(Table, interpreter_state.gil_runtime_state_enabled));
   add(offsetof(Table, thread_state.prev));
   add(offsetof(Table, type_object.tp_repr));
   if constexpr (Table::kMinor >= 14) {
     add(offsetof(Table, interpreter_state.threads_main));
-    add(offsetof(Table, interpreter_state.tlbc_generation));
-    add(offsetof(Table, interpreter_frame.tlbc_index));
-    add(offsetof(Table, code_object.co_tlbc));
+    if (!free_threaded) {
+      add(offsetof(Table, interpreter_state.tlbc_generation));
+      add(offsetof(Table, interpreter_frame.tlbc_index));
+      add(offsetof(Table, code_object.co_tlbc));
+    }
     add(offsetof(Table, set_object.table));
     add(offsetof(Table, set_object.mask));
     for (size_t at = offsetof(Table, gen_object); at < sizeof(Table); at += 8) add(at);
@@ -150,8 +165,8 @@ std::vector<size_t> Unused() {
 }
 
 template <typename Table>
-void ExpectEveryFieldChecked(const char* name) {
-  const std::vector<size_t> unused = Unused<Table>();
+void ExpectEveryFieldChecked(const std::string& name) {
+  const std::vector<size_t> unused = Unused<Table>(name.ends_with("t"));
   for (size_t at = sizeof(debug_offsets::Header); at < sizeof(Table); at += 8) {
     if (std::ranges::find(unused, at) != unused.end()) continue;
     for (uint64_t wild : {UINT64_MAX, uint64_t{1} << 40, UINT64_MAX - 15}) {
@@ -164,8 +179,11 @@ void ExpectEveryFieldChecked(const char* name) {
 
 TEST(DebugOffsets, RefusesEveryFieldOutOfBounds) {
   ExpectEveryFieldChecked<debug_offsets::Table13>("3.13.0");
+  ExpectEveryFieldChecked<debug_offsets::Table13>("3.13.5t");
   ExpectEveryFieldChecked<debug_offsets::Table14>("3.14.10");
+  ExpectEveryFieldChecked<debug_offsets::Table14>("3.14.10t");
   ExpectEveryFieldChecked<debug_offsets::Table15>("3.15.2");
+  ExpectEveryFieldChecked<debug_offsets::Table15>("3.15.2t");
 }
 
 TEST(DebugOffsets, SurvivesNoise) {
