@@ -326,6 +326,34 @@ def test_search_by_keyboard(shop: Browser) -> None:
     assert len(rows(shop)) == 6
 
 
+def test_enter_goes_from_match_to_match(shop: Browser) -> None:
+    shop.keys("/", "/^(read|crunch) /", "Enter")
+    settle(shop, "in crunch")
+    shop.keys("Enter")
+    settle(shop, "in read")
+    shop.keys("Enter")
+    settle(shop, "in crunch")
+
+
+def test_free_zoom_can_be_reset(shop: Browser) -> None:
+    left, top, width, _ = canvas_box(shop)
+    shop.script(
+        "document.querySelector('canvas').dispatchEvent(new WheelEvent('wheel', {bubbles: true,"
+        "cancelable: true, ctrlKey: true, deltaY: -500, clientX: arguments[0],"
+        "clientY: arguments[1]}))",
+        left + 0.5 * width,
+        top + 10,
+    )
+    next_frame(shop)
+    shop.move_to(left + 2, encode(shop).y)
+    assert shop.text("#tip").startswith("read"), "the left edge has come nearer to the middle"
+    shop.click("#reset")
+    settle(shop, "100 %")
+    shop.until("return document.querySelector('#reset').disabled")
+    shop.move_to(left + 2, encode(shop).y)
+    assert shop.text("#tip").startswith("Json.encode")
+
+
 def test_table_is_sorted_as_asked_and_linked_to_the_graph(shop: Browser) -> None:
     assert list(rows(shop).items())[:3] == [
         ("Json.encode", ("40.0 %", "40.0 %", "app/json.py:12")),

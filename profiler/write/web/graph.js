@@ -21,6 +21,7 @@ const PRINTED_ASPECT = 0.55;
  * @typedef {object} GraphEvents
  * @property {(node: number, at: {x: number, y: number} | null) => void} hover  -1: nothing there
  * @property {() => void} zoom     another node is zoomed to; the glide there begins
+ * @property {() => void} move     the view moved freely
  * @property {() => void} settled  the glide is over: time for what takes time
  * @property {(node: number) => void} focus
  */
@@ -427,6 +428,12 @@ export class FlameGraph {
     cancelAnimationFrame(this.animation);
     this.view = {x: Math.max(0, Math.min(x, (this.tree.total[0] || 1) - width)), width};
     this.requestDraw();
+    this.events.move();
+  }
+
+  /** Whether the whole graph is in view. */
+  showsAll() {
+    return this.zoomed === 0 && this.view.width === this.viewOf(0).width;
   }
 
   /** What the pointer is over, and where. @param {number} node @param {{x: number, y: number} | null} point */

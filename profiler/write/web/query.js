@@ -77,6 +77,20 @@ export function functionRows(profile, tree, top) {
 }
 
 /**
+ * The calls of marked functions in the whole tree, without those that a marked one made.
+ * @param {Tree} tree @param {Uint8Array} marks  by function
+ */
+export function markedCalls(tree, marks) {
+  const calls = [];
+  for (let i = 0; i < tree.count;) {
+    const marked = tree.func[i] >= 0 && marks[tree.func[i]];
+    if (marked) calls.push(i);
+    i = marked ? tree.end[i] : i + 1;
+  }
+  return calls;
+}
+
+/**
  * How much of the subtree of `top` lies in marked functions, nested ones counted once.
  * @param {Tree} tree @param {number} top @param {Uint8Array} marks  by function
  * @returns {{weight: number, nodes: number}}

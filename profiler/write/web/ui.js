@@ -6,7 +6,7 @@ import {FlameGraph} from './graph.js';
 import {Table} from './table.js';
 import {describe, showDetail, showTip} from './tip.js';
 import {UNKNOWN, fileAndLine, formatPercent, formatTime, originOf, plural} from './text.js';
-import {functionRows, markedWeight, moduleRows} from './query.js';
+import {functionRows, markedCalls, markedWeight, moduleRows} from './query.js';
 import {showHeader} from './header.js';
 
 /** @typedef {import('./data.js').Mode} Mode */
@@ -35,7 +35,11 @@ class Page {
     this.graph = new FlameGraph(element('graph'), this.profile, this.origins, {
       hover: (node, at) => this.hover(node, at),
       zoom: () => this.zoomed(),
-      settled: () => this.fillTable(),
+      move: () => this.enableReset(),
+      settled: () => {
+        this.enableReset();
+        this.fillTable();
+      },
       focus: (node) => this.detail(node),
     });
     this.table = new Table(document.querySelector('section.table') ?? document.body,
@@ -80,11 +84,15 @@ class Page {
 
   /** After a zoom, and after everything that changes more. */
   zoomed() {
-    element('reset').disabled = this.graph.zoomed === 0;
+    this.enableReset();
     element('tip').hidden = true;
     this.showPath();
     this.mark();
     this.detail(this.graph.zoomed);
+  }
+
+  enableReset() {
+    element('reset').disabled = this.graph.showsAll();
   }
 
   showPath() {
@@ -165,6 +173,20 @@ class Page {
     const share = formatPercent(weight, this.tree.total[this.graph.zoomed]);
     const all = zoomed ? ` of view, ${formatPercent(weight, this.tree.total[0])} of all` : '';
     return `${share}${all} in ${plural(nodes, 'call')}`;
+  }
+
+  /**
+   * Zooms to another marked call, in order of weight, round and round.
+   * @param {number} step  1 or -1
+   */
+  goToMarked(step) {
+    const {marks} = this.graph;
+    if (!marks) return;
+    const calls = markedCalls(this.tree, marks).sort((a, b) => this.tree.total[b] - this.tree.total[a]);
+    if (calls.length === 0) return;
+    const at = calls.indexOf(this.graph.zoomed);
+    const next = at < 0 ? (step > 0 ? 0 : calls.length - 1) : (at + step + calls.length) % calls.length;
+    this.graph.zoomTo(calls[next]);
   }
 
   /** @param {number} func */
@@ -345,10 +367,12 @@ class Page {
     const typing = e.target instanceof HTMLInputElement && e.target.type === 'search';
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     if (e.key === 'Escape') return this.escape();
+    if (typing && e.key === 'Enter') return this.goToMarked(e.shiftKey ? -1 : 1);
     if (typing || e.target instanceof HTMLSelectElement) return undefined;
     const mode = MODES.find((m) => m[0] === e.key);
     if (mode) return this.setMode(mode);
     if (e.key === '?') return this.toggleHelp();
+    if (e.key === 'n' || e.key === 'N') return this.goToMarked(e.key === 'n' ? 1 : -1);
     if (e.key !== '/') return undefined;
     e.preventDefault();
     return element('query').select();
@@ -361,7 +385,7 @@ class Page {
       this.search();
     } else if (this.selected !== null) {
       this.select(null);
-    } else if (this.graph.zoomed !== 0) {
+    } else if (!this.graph.showsAll()) {
       this.graph.zoomTo(0);
     }
   }
