@@ -15,6 +15,12 @@ constexpr Nanoseconds kYouth = std::chrono::milliseconds(250);
 constexpr Nanoseconds kLongestUnchecked = std::chrono::seconds(5);
 constexpr size_t kChecksAtOnce = 16;
 
+// From 3.12 on a call of a class pushes, below __init__, a frame of static code that checks what
+// __init__ returned. Its name and its file are one and the same string.
+bool IsInitCleanup(const pyabi::CodeInfo& info) {
+  return info.identity.name == info.identity.filename && info.file == "__init__";
+}
+
 uint64_t InstructionKey(const pyabi::RawFrame& frame) {
   return frame.instruction ^ (uint64_t{frame.tlbc_index} << 48);
 }
@@ -82,6 +88,7 @@ void CodeCache::Replace(Entry& entry, Nanoseconds now) {
   entry.known = info.has_value();
   if (!info) return;
   entry.info = std::move(*info);
+  entry.trampoline = IsInitCleanup(entry.info);
   entry.function = tables_.Intern(Function{tables_.Intern(entry.info.name),
                                            tables_.Intern(entry.info.file),
                                            static_cast<uint32_t>(entry.info.identity.first_line)});
@@ -89,13 +96,14 @@ void CodeCache::Replace(Entry& entry, Nanoseconds now) {
   entry.generation = generation_;
 }
 
-FrameId CodeCache::Resolve(const pyabi::RawFrame& frame, Nanoseconds now) {
+std::optional<FrameId> CodeCache::Resolve(const pyabi::RawFrame& frame, Nanoseconds now) {
   Entry& entry = Load(frame.code, now);
   if (!entry.known) Replace(entry, now);
   if (!entry.known) {
     ++quality_.unresolved;
     return tables_.Intern(Frame{gone_function_, 0});
   }
+  if (entry.trampoline) return std::nullopt;
   auto [it, added] = entry.frames.try_emplace(InstructionKey(frame), FrameId{});
   if (added) {
     uint32_t line = pyabi::LineOf(target_.layout(), entry.info, frame);

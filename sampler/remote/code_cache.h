@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -39,8 +40,9 @@ class CodeCache final : public CodeWatch {
   void Update(std::span<const std::pair<Address, pyabi::CodeIdentity>> identities, Nanoseconds now);
 
   /// The frame of the recording for a raw one. Reads names on a miss. A code object that is gone
-  /// before its names were read becomes "<code object gone>" and is counted.
-  FrameId Resolve(const pyabi::RawFrame& frame, Nanoseconds now);
+  /// before its names were read becomes "<code object gone>" and is counted. Nullopt for frames that
+  /// the interpreter pushes for itself.
+  std::optional<FrameId> Resolve(const pyabi::RawFrame& frame, Nanoseconds now);
 
   /// True when a stack with this frame may be reused for an equal raw frame without looking again:
   /// false for young and reused addresses.
@@ -55,6 +57,7 @@ class CodeCache final : public CodeWatch {
     pyabi::CodeInfo info;
     FunctionId function{};
     bool known = false;        ///< names were read
+    bool trampoline = false;   ///< the interpreter's own code
     bool reused = false;       ///< this address held another code object before
     uint64_t generation = 0;
     Nanoseconds first_seen{};

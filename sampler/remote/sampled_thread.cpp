@@ -120,11 +120,18 @@ StackId SampledThread::InternStack(Nanoseconds now) {
   }
   path_.resize(common);
   StackId stack = common == 0 ? kEmptyStack : path_.back();
+  hidden_.clear();
   for (size_t i = fresh.size() - common; i-- > 0;) {
-    stack = context_.tables.Push(stack, context_.codes.Resolve(fresh[i], now));
+    const auto frame = context_.codes.Resolve(fresh[i], now);
+    if (!frame) {
+      hidden_.push_back(i);
+      continue;
+    }
+    stack = context_.tables.Push(stack, *frame);
     path_.push_back(stack);
   }
   frames_ = fresh;
+  for (size_t i : hidden_) frames_.erase(frames_.begin() + static_cast<std::ptrdiff_t>(i));
   return stack;
 }
 

@@ -100,6 +100,7 @@ class SampledThread {
 
   std::vector<pyabi::RawFrame> frames_;  // of stack_, leaf first
   std::vector<StackId> path_;            // root first: the stack up to each frame
+  std::vector<size_t> hidden_;           // positions of frames that are not shown, falling
   StackId stack_ = kEmptyStack;
   uint8_t standing_flags_ = 0;  // of the last copy, for the run-length entries that repeat it
   Nanoseconds emitted_until_;
