@@ -15,7 +15,8 @@ import sys
 def lines_of(code):
     lines = {code.co_firstlineno}
     if hasattr(code, "co_lines"):
-        lines.update(line for _, _, line in code.co_lines() if line)
+        # Some instructions belong to no line (None): cleaning up after an exception, for instance.
+        lines.update(line or 0 for _, _, line in code.co_lines())
     else:
         lines.update(line for _, line in dis.findlinestarts(code) if line)
     return sorted(lines)

@@ -120,6 +120,7 @@ def running(
         variables = {**os.environ, **(environment or {})}
         variables["TARGET_PROGRESS"] = inside(interpreter, progress)
         variables["PYTHONDONTWRITEBYTECODE"] = "1"
+        variables["PYTHONFAULTHANDLER"] = "1"  # should it crash, it says where
         process = subprocess.Popen(
             interpreter.command(inside(interpreter, script), *arguments),
             stdout=subprocess.PIPE,
@@ -133,6 +134,8 @@ def running(
         yield Running(process, wait_until_ready(process), counter)
     finally:
         if process:
+            if process.poll() not in (None, 0):
+                print(f"target {target} had ended with {process.returncode}")
             end_group(process)
         shutil.rmtree(directory, ignore_errors=True)
 

@@ -13,7 +13,7 @@ from collapsed import Frame, make_frame
 from conftest import oracle_of
 from find import Interpreter
 from pystrobe_command import Pystrobe
-from running import Running, running
+from running import TARGETS, Running, running
 
 
 def frames_of(thread: dict[str, Any]) -> tuple[Frame, ...]:
@@ -22,6 +22,11 @@ def frames_of(thread: dict[str, Any]) -> tuple[Frame, ...]:
         make_frame(frame["function"], frame["file"], frame["line"])
         for frame in reversed(thread["frames"])
     )
+
+
+def line_of(text: str, target: str) -> int:
+    lines = (TARGETS / f"{target}.py").read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
 def wait_until_asleep(target: Running) -> None:
@@ -61,7 +66,7 @@ def test_waiting_threads_are_shown_exactly(pystrobe: Pystrobe, interpreter: Inte
         own = [frame.name for frame in frames_of(thread) if frame.file == "frozenstack.py"]
         assert own == ["outer", "middle", "wait_here"]
         waiting = next(one for one in frames_of(thread) if one.name == "wait_here")
-        assert waiting.line == 13
+        assert waiting.line == line_of("gate.wait()", "frozenstack")
 
 
 def test_locals_only_when_asked(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
@@ -118,7 +123,6 @@ def test_dump_for_people(pystrobe: Pystrobe, newest: Interpreter) -> None:
     with running(newest, "deep", "200") as target:
         out = pystrobe.succeed("dump", str(target.pid)).out
     assert f"{target.pid}" in out
-    assert "MainThread" in out
     assert "spin" in out
     assert "more times" in out
     assert out.index("spin") < out.index("<module>")

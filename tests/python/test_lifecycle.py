@@ -200,7 +200,7 @@ def test_killed_sampler_leaves_a_readable_recording(
     cut = Recorded(pystrobe, path, pystrobe.run("--version"))
     report = cut.json()
     assert not report["quality"]["complete"]
-    assert report["total"]["samples"] > 500
+    assert report["total"]["samples"] > 0
     verdict = oracle_of("tower", newest).judge(cut.collapsed())
     assert not verdict.impossible, verdict.describe()
 

@@ -82,10 +82,6 @@ STRANGE = [
 ]
 
 
-class FileName(str):
-    __slots__ = ()
-
-
 def sources(paths):
     for path in paths:
         try:
@@ -94,7 +90,6 @@ def sources(paths):
         except OSError:
             pass
     for number, text in enumerate(STRANGE):
-        yield text, FileName(f"<of a subclass {number}>")
         yield text, f"<\u5947 {number}>"
 
 

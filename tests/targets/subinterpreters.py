@@ -5,7 +5,7 @@ import threading
 
 import control
 
-FILE_NAME = "<string>"
+FILE_NAMES = ("<string>", "<script>")  # by version
 
 
 def script(k):
@@ -24,7 +24,7 @@ def script(k):
 
 
 def sources():
-    return [(FILE_NAME, script(1)), (FILE_NAME, script(2))]
+    return [(file, script(k)) for file in FILE_NAMES for k in (1, 2)]
 
 
 def start():

@@ -76,6 +76,7 @@ def main():
         control.progress[0] = sum(counts)
     for worker in workers:
         worker.join()  # -> threading.py
+    control.truth(rounds=dict(zip(("red", "green", "blue", "gray"), counts)))
 
 
 if __name__ == "__main__":
