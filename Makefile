@@ -83,7 +83,7 @@ lint: setup-lint $(VENV)/.group-lint $(VENV)/.group-test $(VENV)/.group-build
 	@scripts/lint.sh $(VENV)
 
 wheel: setup-build $(VENV)/.group-wheel
-	@scripts/wheel.sh $(VENV)
+	@scripts/wheel.sh $(BUILD) $(VENV)
 
 clean:
 	rm -rf build dist .venv .pytest_cache .mypy_cache .ruff_cache demo.html demo.strobe

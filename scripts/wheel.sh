@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# dist/*.whl, stripped and with the tag of the oldest glibc it runs on: scripts/wheel.sh VENV.
+# dist/*.whl, stripped, tagged for the oldest glibc it runs on: scripts/wheel.sh
+# BUILD_DIRECTORY VENV.
 set -euo pipefail
-venv=$1
+build=$1 venv=$2
 rm -rf dist build/wheel-raw
 echo "wheel: building"
 "$venv/bin/python" -m build --wheel --no-isolation --outdir build/wheel-raw \
-  -C build-dir=build/wheel . >build/wheel.log 2>&1 || {
+  -C build-dir="$build" -C cmake.define.PYSTROBE_BUILD_TESTS=ON . >build/wheel.log 2>&1 || {
   tail -n 30 build/wheel.log >&2
   echo "wheel: the build failed (log: build/wheel.log)" >&2
   exit 1

@@ -95,8 +95,8 @@ std::optional<CodeInfo> ReadCode(const Memory& memory, const Layout& layout, Add
   info.line_table.resize(heads->line_table_size);
   info.tlbc.resize(heads->copy_count);
   std::vector<ReadRequest> requests = {
-      {NameOf(info.identity) + name->data, name_text.data(), name_text.size()},
-      {info.identity.filename + file->data, file_text.data(), file_text.size()},
+      {CharactersOf(memory, NameOf(info.identity), *name), name_text.data(), name_text.size()},
+      {CharactersOf(memory, info.identity.filename, *file), file_text.data(), file_text.size()},
       {info.identity.line_table + layout.object.bytes_data, info.line_table.data(),
        info.line_table.size()},
       // _PyCodeArray: the number of copies, then their addresses (Include/cpython/code.h).
@@ -153,7 +153,7 @@ std::optional<std::string> ReadString(const Memory& memory, const Layout& layout
   const auto parsed = ParseStringHead(layout, head, max_length);
   if (!parsed) return std::nullopt;
   std::vector<std::byte> text(parsed->byte_count());
-  if (!text.empty() && !memory.Read(str + parsed->data, text.data(), text.size())) {
+  if (!text.empty() && !memory.Read(CharactersOf(memory, str, *parsed), text.data(), text.size())) {
     return std::nullopt;
   }
   return ToUtf8(text, parsed->width);

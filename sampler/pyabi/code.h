@@ -53,7 +53,8 @@ std::optional<int64_t> InstructionOffset(const Layout& layout, const CodeInfo& c
 /// instruction without a line, or one that lies outside the code).
 uint32_t LineOf(const Layout& layout, const CodeInfo& code, const RawFrame& frame);
 
-/// A str of the target as UTF-8. Nullopt when it is not a compact str or longer than `max_length`.
+/// A str of the target, or of a subclass of str, as UTF-8. Nullopt when it is none, or longer than
+/// `max_length` characters.
 std::optional<std::string> ReadString(const Memory& memory, const Layout& layout, Address str,
                                       size_t max_length = 4096);
 

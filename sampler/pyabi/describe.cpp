@@ -166,7 +166,8 @@ std::optional<std::string> DescribeStr(const Memory& memory, const Layout& layou
   if (!parsed) return std::nullopt;
   const uint64_t shown = std::min(parsed->length, kShownCharacters);
   std::vector<std::byte> text(shown * parsed->width);
-  if (!text.empty() && !memory.Read(object + parsed->data, text.data(), text.size())) {
+  if (!text.empty() &&
+      !memory.Read(CharactersOf(memory, object, *parsed), text.data(), text.size())) {
     return std::nullopt;
   }
   return Quote(ToUtf8(text, parsed->width), false, shown < parsed->length);

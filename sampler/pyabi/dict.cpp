@@ -176,7 +176,8 @@ Address FindName(const Memory& memory, const Layout& layout, std::span<const Dic
           ParseStringHead(layout, std::span(heads).subspan(i * size, size), name.size());
       if (!head || head->length != name.size() || head->width != 1) continue;
       std::string text(name.size(), '\0');
-      if (memory.Read(batch[i].key + head->data, text.data(), text.size()) && text == name) {
+      if (memory.Read(CharactersOf(memory, batch[i].key, *head), text.data(), text.size()) &&
+          text == name) {
         return batch[i].value;
       }
     }

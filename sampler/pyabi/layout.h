@@ -157,8 +157,8 @@ struct Layout {
 bool IsPythonFrame(const Layout& layout, uint8_t owner);
 
 /// The committed table for a release without debug offsets, 3.8 to 3.12, as it is on x86-64 Linux
-/// without Py_DEBUG. Other builds of the same version have other offsets, so check what they lead
-/// to.
+/// (with Py_DEBUG too). Other builds of a version, such as --with-trace-refs, have other offsets, so
+/// check what they lead to.
 /// Fails with kUnsupported for any other version, naming it and those known.
 Result<Layout> LayoutFromTable(PyVersion version);
 

@@ -40,13 +40,19 @@ std::optional<StringHead> ParseStringHead(const Layout& layout, std::span<const 
   const bool compact = (state & 8) != 0;
   const bool ascii = (state & 16) != 0;
   const auto length = Load<uint64_t>(head, layout.object.unicode_length);
-  if (!compact || (kind != 1 && kind != 2 && kind != 4) || (ascii && kind != 1) ||
-      length > max_length) {
+  if ((kind != 1 && kind != 2 && kind != 4) || (ascii && kind != 1) || length > max_length) {
     return std::nullopt;
   }
-  return StringHead{.data = ascii ? layout.object.ascii_data : layout.object.compact_data,
+  const bool is_short = ascii && compact;
+  return StringHead{.data = is_short ? layout.object.ascii_data : layout.object.compact_data,
+                    .is_apart = !compact,
                     .width = kind,
                     .length = length};
+}
+
+Address CharactersOf(const Memory& memory, Address object, const StringHead& head) {
+  if (!head.is_apart) return object + head.data;
+  return memory.Read<Address>(object + head.data).value_or(0);
 }
 
 std::string ToUtf8(std::span<const std::byte> characters, uint32_t width) {

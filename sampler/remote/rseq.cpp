@@ -71,7 +71,8 @@ RseqFinding FindRseq(pid_t pid, const Memory& memory, const std::vector<Module>&
     agreed = differed = 0;
     size_t asked = 0;
     for (const PyThread& thread : threads) {
-      if (thread.tid == 0 || asked++ == kMaxThreads) continue;
+      if (thread.tid == 0) continue;
+      if (asked++ == kMaxThreads) break;
       switch (Compare(pid, memory, thread, variables->offset)) {
         case Agreement::kYes:
           ++agreed;

@@ -19,6 +19,7 @@ using pyabi::Memory;
 constexpr int kLooks = 50;
 constexpr int kLooksForFrames = 10;
 constexpr auto kBetweenLooks = std::chrono::milliseconds(1);
+constexpr size_t kMaxThreads = 32;  // whose frames are looked at, spread over all
 constexpr size_t kMaxFrames = 64;  // of each thread; enough to see that the chain is one
 
 template <typename T>
@@ -175,7 +176,10 @@ Result<Verified> LookOnce(const Memory& memory, const Layout& layout, Address ru
                 listed.size(), listed.front().pthread, listed.front().tid);
   }
   Checker checker(memory, layout, code_type);
-  for (const PyThread& thread : states->threads) checker.CheckThread(thread);
+  const size_t step = states->threads.size() / kMaxThreads + 1;
+  for (size_t i = 0; i < states->threads.size(); i += step) {
+    checker.CheckThread(states->threads[i]);
+  }
   for (Address gil : FindGils(memory, layout, runtime, listed)) checker.CheckGil(gil, listed);
   if (checker.bad() > checker.good()) return Fail(ErrorCode::kUnsupported, "{}", checker.seen());
   return Verified{checker.code_type(), states->interpreters, states->threads.size(),

@@ -375,6 +375,26 @@ def test_table_is_sorted_as_asked_and_linked_to_the_graph(shop: Browser) -> None
     assert shop.text("#found") == ""
 
 
+def test_table_holds_what_the_json_report_holds(page: Browser, example: Example) -> None:
+    page.open(example("large", ".html"))
+    page.click("#more")
+    report = json.loads(example("large", ".json").read_text())
+    whole = report["total"]["wall_ns"]
+    expected = {
+        function["name"]: tuple(
+            100 * function[weight]["wall_ns"] / whole for weight in ("self", "total")
+        )
+        for function in report["functions"]
+    }
+    found = {
+        name: tuple(0.05 if "<" in text else float(text.split()[0]) for text in (own, total))
+        for name, (own, total, _) in rows(page).items()
+    }
+    assert found.keys() == expected.keys()
+    for name, shares in found.items():
+        assert shares == pytest.approx(expected[name], abs=0.0501), name
+
+
 def test_table_by_module(shop: Browser) -> None:
     shop.click("#by-module")
     found = rows(shop)

@@ -82,6 +82,10 @@ STRANGE = [
 ]
 
 
+class FileName(str):
+    __slots__ = ()
+
+
 def sources(paths):
     for path in paths:
         try:
@@ -90,6 +94,7 @@ def sources(paths):
         except OSError:
             pass
     for number, text in enumerate(STRANGE):
+        yield text, FileName(f"<of a subclass {number}>")
         yield text, f"<\u5947 {number}>"
 
 

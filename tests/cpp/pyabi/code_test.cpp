@@ -187,14 +187,27 @@ TEST(ReadString, AllWidths) {
   }
 }
 
-TEST(ReadString, RefusesWhatIsNoCompactStr) {
+TEST(ReadString, InstancesOfSubclassesHaveTheirCharactersElsewhere) {
+  for (const Layout& layout : TableLayouts()) {
+    FakeMemory memory;
+    PutString(memory, layout, kName, std::string("plain"), true);
+    PutString(memory, layout, kFile, std::string("elsewhere"), true);
+    memory.Put(kName + layout.object.unicode_state, uint32_t{1 << 2 | 1 << 6});
+    memory.Put(kName + layout.object.compact_data, kFile + layout.object.ascii_data);
+    EXPECT_EQ(ReadString(memory, layout, kName), "elsew");
+  }
+}
+
+TEST(ReadString, RefusesWhatIsNoStr) {
   const Layout layout = TableLayouts().back();
   FakeMemory memory;
   PutString(memory, layout, kName, std::string("plain"), true);
   EXPECT_FALSE(ReadString(memory, layout, kName, 4));
   EXPECT_FALSE(ReadString(memory, layout, kName + 0x10000));
-  memory.Put(kName + layout.object.unicode_state, uint32_t{1 << 2});
-  EXPECT_FALSE(ReadString(memory, layout, kName));
+  for (const uint32_t kind : {0U, 3U, 5U, 6U, 7U}) {
+    memory.Put(kName + layout.object.unicode_state, kind << 2 | 8U << 2);
+    EXPECT_FALSE(ReadString(memory, layout, kName)) << kind;
+  }
 }
 
 TEST(Code, SurvivesNoise) {
