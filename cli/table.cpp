@@ -139,7 +139,7 @@ std::string RowText(const Row& row, Columns columns, const Palette& palette,
                     std::string_view ellipsis) {
   const std::string_view style = row.self_share >= kHotShare ? palette.hot : std::string_view();
   const std::string_view reset = style.empty() ? std::string_view() : palette.reset;
-  const std::string function = CutEnd(row.function, columns.function, ellipsis);
+  const std::string function = CutStart(row.function, columns.function, ellipsis);
   const std::string where = CutPath(row.where, columns.where, ellipsis);
   std::string text;
   text += fmt::format("{}{:>{}.1f}{}", style, row.self_share * 100, kSelfWidth, reset);
