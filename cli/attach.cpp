@@ -4,18 +4,18 @@
 #include "cli/message.h"
 #include "cli/record.h"
 #include "cli/text.h"
-#include "cli/values.h"
 #include "cli/verbs.h"
+#include "profiler/write/number_text.h"
 
 namespace pystrobe::cli {
 namespace {
 
 void Announce(const AttachOptions& options, const remote::TargetInfo& target) {
   const auto& duration = options.record.sampler.duration;
-  const std::string until = duration
-                                ? fmt::format(" for {}; Ctrl-C stops earlier",
-                                              TimeText(static_cast<uint64_t>(duration->count())))
-                                : "; Ctrl-C stops and reports";
+  const std::string until =
+      duration ? fmt::format(" for {}; Ctrl-C stops earlier",
+                             write::TimeText(static_cast<uint64_t>(duration->count())))
+               : "; Ctrl-C stops and reports";
   PrintNote(fmt::format("sampling {} ({}){}", options.pid,
                         CutEnd(CommandText(target.command, target.executable), 40, "..."), until));
 }

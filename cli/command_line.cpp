@@ -293,6 +293,11 @@ Result<Command> ParseReport(Words words) {
                    "report does not write .strobe: {} is one already", raw.file);
     }
   }
+  if (!options.outputs.empty() && !raw.top.empty()) {
+    return Usage("Leave one of them out.",
+                 "--top {} concerns the table, and {} asks for something else", raw.top,
+                 raw.outputs.empty() ? "-f" : "-o");
+  }
   if (auto pairs = CheckPairs(raw, options.outputs); !pairs) {
     return std::unexpected(pairs.error());
   }

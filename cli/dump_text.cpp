@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cli/text.h"
-#include "cli/values.h"
+#include "profiler/write/number_text.h"
 
 namespace pystrobe::cli {
 namespace {
@@ -85,7 +85,7 @@ std::string FramesText(const DumpThread& thread, const Terminal& terminal, const
       text += FrameText(thread.frames[i], width, terminal, palette);
     }
     if (shown < count) {
-      text += fmt::format("    (the same line {} more times)\n", GroupDigits(count - shown));
+      text += fmt::format("    (the same line {} more times)\n", write::GroupDigits(count - shown));
     }
     i = end;
   }

@@ -7,10 +7,9 @@
 #include <filesystem>
 
 #include "cli/message.h"
-#include "cli/quality_text.h"
 #include "cli/table.h"
 #include "cli/text.h"
-#include "cli/values.h"
+#include "profiler/write/labels.h"
 
 namespace pystrobe::cli {
 namespace {
@@ -54,7 +53,9 @@ void PrintTable(const store::StrobeFile& recording, const Profile& profile,
         FormatTable(profile, {options.view.mode, options.view.top, terminal, WorkingDirectory()});
     text += "\n";
   }
-  text += Wrap(QualityText(recording.metadata(), recording.quality()), terminal.width, 2);
+  text += Wrap(
+      fmt::format("Quality: {}.", write::QualityLine(recording.metadata(), recording.quality())),
+      terminal.width, 2);
   if (!recording.cut_off().empty()) {
     text += Wrap(Printable(recording.cut_off()), terminal.width, 2);
   }
@@ -76,7 +77,7 @@ bool Present(const store::StrobeFile& recording, std::vector<OutputFile>& output
   const bool stdout_taken =
       std::any_of(outputs.begin(), outputs.end(),
                   [](const OutputFile& output) { return output.request().to_stdout(); });
-  if (!options.quiet) PrintTable(recording, *profile, options, !stdout_taken);
+  if (options.table && !options.quiet) PrintTable(recording, *profile, options, !stdout_taken);
   bool all_written = true;
   for (OutputFile& output : outputs) {
     all_written = WriteOutput(output, *profile, options) && all_written;

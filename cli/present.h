@@ -16,6 +16,7 @@ namespace pystrobe::cli {
 struct PresentOptions {
   View view;
   bool quiet = false;     ///< neither table nor "wrote" lines
+  bool table = true;      ///< table and quality line
   int table_fd = 1;       ///< where table and quality line go; stderr for `run`
   int recording_fd = -1;  ///< copied to outputs of format .strobe that were not streamed to
 };

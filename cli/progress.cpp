@@ -6,7 +6,7 @@
 #include "cli/message.h"
 #include "cli/terminal.h"
 #include "cli/text.h"
-#include "cli/values.h"
+#include "profiler/write/number_text.h"
 
 namespace pystrobe::cli {
 
@@ -16,7 +16,7 @@ std::string ProgressText(const remote::Progress& progress, int width) {
   const double rate = elapsed > 0 ? static_cast<double>(progress.quality.taken) / elapsed : 0;
   const std::string text =
       fmt::format("{}:{:02}  {} samples  {} Hz  (Ctrl-C stops and reports)", seconds / 60,
-                  seconds % 60, GroupDigits(progress.quality.taken), RateText(rate));
+                  seconds % 60, write::GroupDigits(progress.quality.taken), write::RateText(rate));
   return CutEnd(text, width, "");
 }
 

@@ -75,7 +75,10 @@ bool RecordingSession::Report(int table_fd) {
     good = false;
   }
   if (recording) {
-    const PresentOptions present{options_.view, options_.quiet, table_fd, fd.get()};
+    const PresentOptions present{.view = options_.view,
+                                 .quiet = options_.quiet,
+                                 .table_fd = table_fd,
+                                 .recording_fd = fd.get()};
     good = Present(**recording, outputs_, present) && good;
   } else {
     PrintError(recording.error());

@@ -24,7 +24,7 @@ int Report(const ReportOptions& options) {
     }
     outputs.push_back(*std::move(output));
   }
-  const PresentOptions present{.view = options.view};
+  const PresentOptions present{.view = options.view, .table = outputs.empty()};
   return Present(**recording, outputs, present) ? kExitOk : kExitFailure;
 }
 

@@ -7,19 +7,32 @@
 #include "cli/record.h"
 #include "cli/run_command.h"
 #include "cli/spawn.h"
-#include "cli/values.h"
 #include "cli/verbs.h"
+#include "profiler/write/number_text.h"
 
 namespace pystrobe::cli {
 namespace {
 
 constexpr int kExitCannotStart = 126;
 constexpr int kExitNoCommand = 127;
+constexpr Nanoseconds kShortestPause = std::chrono::milliseconds(1);
+constexpr Nanoseconds kLongestPause = std::chrono::milliseconds(500);
+/// After so long without an interpreter the user is told.
+constexpr Nanoseconds kPatience = std::chrono::seconds(3);
+/// How long the end of a process may take from its first sign to its last.
+constexpr Nanoseconds kTimeToEnd = std::chrono::milliseconds(200);
 
 /// What a program that is still starting looks like.
 bool MayBecomePython(const Error& error) {
   return error.code == ErrorCode::kNotPython || error.code == ErrorCode::kUnsupported ||
          error.code == ErrorCode::kUnreadable;
+}
+
+void TellNothingSampled(const std::optional<Error>& last, Nanoseconds elapsed) {
+  const std::string when = write::TimeText(static_cast<uint64_t>(elapsed.count()));
+  PrintNote(last ? fmt::format("nothing was sampled in the {} that the program took: {}", when,
+                               last->message)
+                 : fmt::format("nothing was sampled: the program ended after {}", when));
 }
 
 /// Attaches as soon as the child's interpreter is up. Tries often at first and seldom later, so
@@ -28,29 +41,28 @@ bool MayBecomePython(const Error& error) {
 std::unique_ptr<remote::Sampler> AttachWhenUp(pid_t child, const remote::SamplerOptions& options,
                                               ChildWatcher& watcher) {
   const Nanoseconds start = MonotonicNow();
+  std::optional<Error> last;
   bool told = false;
   for (;;) {
     auto sampler = remote::Sampler::Attach(child, options);
     if (sampler) return *std::move(sampler);
-    const Error& error = sampler.error();
+    const bool may_come = MayBecomePython(sampler.error());
+    // A child that is ending looks like no Python at all.
+    if (watcher.WaitFor(may_come ? Nanoseconds(0) : kTimeToEnd)) {
+      TellNothingSampled(last, MonotonicNow() - start);
+      return nullptr;
+    }
+    if (!may_come) {
+      PrintError(Wrap(sampler.error(), "the program runs, but is not sampled").error());
+      return nullptr;
+    }
+    last = sampler.error();
     const Nanoseconds elapsed = MonotonicNow() - start;
-    const Nanoseconds pause = std::clamp<Nanoseconds>(elapsed / 8, std::chrono::milliseconds(1),
-                                                      std::chrono::milliseconds(500));
-    if (watcher.WaitFor(MayBecomePython(error) ? pause : Nanoseconds(0))) {
-      PrintError({error.code,
-                  fmt::format("nothing was sampled: the program ended after {}; last seen: {}",
-                              TimeText(static_cast<uint64_t>(elapsed.count())), error.message),
-                  {}});
-      return nullptr;
-    }
-    if (!MayBecomePython(error)) {
-      PrintError(Wrap(error, "the program runs, but is not sampled").error());
-      return nullptr;
-    }
-    if (!told && elapsed > std::chrono::seconds(3)) {
-      PrintError(Wrap(error, "the program runs, but is not sampled so far").error());
+    if (!told && elapsed > kPatience) {
+      PrintError(Wrap(*last, "the program runs, but is not sampled so far").error());
       told = true;
     }
+    watcher.WaitFor(std::clamp<Nanoseconds>(elapsed / 8, kShortestPause, kLongestPause));
   }
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/text.h"
-#include "cli/values.h"
+#include "profiler/write/number_text.h"
 
 namespace pystrobe::cli {
 namespace {
@@ -54,13 +54,13 @@ std::string Summary(const Profile& profile, const TableOptions& options) {
   const size_t threads = profile.threads.size();
   const auto range =
       static_cast<uint64_t>(std::max<int64_t>(0, profile.until_ns - profile.since_ns));
-  std::string text =
-      fmt::format("{} of {}: {}", TimeText(profile.total.nanoseconds(options.mode)),
-                  Meaning(profile, options.mode),
-                  threads == 1 ? "1 thread" : fmt::format("{} threads", GroupDigits(threads)));
-  text += fmt::format(" in {}", TimeText(range));
+  std::string text = fmt::format(
+      "{} of {}: {}", write::TimeText(profile.total.nanoseconds(options.mode)),
+      Meaning(profile, options.mode),
+      threads == 1 ? "1 thread" : fmt::format("{} threads", write::GroupDigits(threads)));
+  text += fmt::format(" in {}", write::TimeText(range));
   if (profile.since_ns > 0) {
-    text += fmt::format(" from {} on", TimeText(static_cast<uint64_t>(profile.since_ns)));
+    text += fmt::format(" from {} on", write::TimeText(static_cast<uint64_t>(profile.since_ns)));
   }
   if (profile.idle_threads_hidden > 0) {
     text += fmt::format("; {} idle {} left out, --idle shows {}", profile.idle_threads_hidden,
@@ -101,7 +101,7 @@ std::vector<Row> MakeRows(const Profile& profile, const std::vector<FunctionRow>
     rows.push_back(
         {.self_share = static_cast<double>(self) / whole,
          .total_share = static_cast<double>(from.total.nanoseconds(options.mode)) / whole,
-         .time = TimeText(self),
+         .time = write::TimeText(self),
          .function =
              Printable(profile.tables().text(profile.tables().function(from.function).name)),
          .where = Where(profile.tables(), from, options.directory)});
@@ -165,7 +165,7 @@ std::string Rest(const Profile& profile, const std::vector<FunctionRow>& table, 
   const double share =
       static_cast<double>(rest) / static_cast<double>(profile.total.nanoseconds(mode));
   return fmt::format("{:>{}.1f}  in {} other functions; --top {} shows all\n", share * 100,
-                     kSelfWidth, GroupDigits(table.size() - shown), table.size());
+                     kSelfWidth, write::GroupDigits(table.size() - shown), table.size());
 }
 
 }  // namespace

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values as people type them on the command line, and numbers as people read them. Parsers fail
-// with kInvalidArgument, name the option and show the text they saw. [any thread]
+// Values as people type them on the command line. Parsers fail with kInvalidArgument, name the
+// option and show the text they saw. [any thread]
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "profiler/base/clock.h"
@@ -27,14 +26,5 @@ Result<double> ParseShare(std::string_view option, std::string_view text);
 Result<pid_t> ParsePid(std::string_view text);
 /// A whole number from 1 on.
 Result<uint32_t> ParseCount(std::string_view option, std::string_view text);
-
-/// "1,234,567".
-std::string GroupDigits(uint64_t number);
-/// "12,345", "12.3", "0.4": a rate with as many digits as matter.
-std::string RateText(double hz);
-/// "450 us", "12.3 ms", "4.52 s", "123 s": three digits that matter; "0 s" for nothing.
-std::string TimeText(uint64_t ns);
-/// "45.2", "0.38", "0": a share in per cent, without the sign, two digits that matter below 1.
-std::string PercentText(double share);
 
 }  // namespace pystrobe::cli

@@ -45,7 +45,7 @@ std::string Cost(const Quality& quality) {
   std::string text = fmt::format("; target held {} ({} %)", Time(quality.held_ns),
                                  PercentText(Share(quality.held_ns, quality.duration_ns)));
   if (quality.run_delay_ns > 0) {
-    text += fmt::format(", {} by the kernel's count of its waiting", Time(quality.run_delay_ns));
+    text += fmt::format(", of {} that it waited for a CPU in all", Time(quality.run_delay_ns));
   }
   return text +
          fmt::format("; own CPU {} %", PercentText(Share(quality.own_cpu_ns, quality.duration_ns)));

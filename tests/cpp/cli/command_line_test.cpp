@@ -138,6 +138,7 @@ TEST(CommandLine, RefusesPairsWithoutEffect) {
   EXPECT_THAT(Refusal({"report", "a.strobe", "--since", "5", "--until", "5"}),
               HasSubstr("not after"));
   EXPECT_THAT(Refusal({"report", "a.strobe", "-o", "b.strobe"}), HasSubstr("does not write"));
+  EXPECT_THAT(Refusal({"report", "a.strobe", "-o", "b.html", "--top", "5"}), HasSubstr("table"));
   EXPECT_THAT(Refusal({"run", "-f", "json", "x.py"}), HasSubstr("standard output"));
   EXPECT_THAT(Refusal({"run", "--python", "p", "--", "x"}), HasSubstr("--python"));
 }

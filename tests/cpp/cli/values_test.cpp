@@ -78,43 +78,5 @@ TEST(ParseCount, TakesWholeNumbers) {
   }
 }
 
-TEST(GroupDigits, Groups) {
-  EXPECT_EQ(GroupDigits(0), "0");
-  EXPECT_EQ(GroupDigits(999), "999");
-  EXPECT_EQ(GroupDigits(1000), "1,000");
-  EXPECT_EQ(GroupDigits(123456), "123,456");
-  EXPECT_EQ(GroupDigits(1234567890), "1,234,567,890");
-}
-
-TEST(TimeText, ShowsThreeDigits) {
-  EXPECT_EQ(TimeText(0), "0 s");
-  EXPECT_EQ(TimeText(999), "999 ns");
-  EXPECT_EQ(TimeText(1'500), "1.50 us");
-  EXPECT_EQ(TimeText(450'000), "450 us");
-  EXPECT_EQ(TimeText(999'600), "1.00 ms");
-  EXPECT_EQ(TimeText(12'340'000), "12.3 ms");
-  EXPECT_EQ(TimeText(999'900'000), "1.00 s");
-  EXPECT_EQ(TimeText(4'520'000'000), "4.52 s");
-  EXPECT_EQ(TimeText(9'996'000'000), "10.0 s");
-  EXPECT_EQ(TimeText(123'400'000'000), "123 s");
-  EXPECT_EQ(TimeText(36'000'000'000'000), "36,000 s");
-}
-
-TEST(RateText, ShowsWhatMatters) {
-  EXPECT_EQ(RateText(0), "0");
-  EXPECT_EQ(RateText(0.5), "0.5");
-  EXPECT_EQ(RateText(12.34), "12.3");
-  EXPECT_EQ(RateText(998.6), "999");
-  EXPECT_EQ(RateText(10000), "10,000");
-}
-
-TEST(PercentText, NeverRoundsSomethingToNothing) {
-  EXPECT_EQ(PercentText(0), "0");
-  EXPECT_EQ(PercentText(0.000001), "<0.001");
-  EXPECT_EQ(PercentText(0.0038), "0.38");
-  EXPECT_EQ(PercentText(0.01), "1.0");
-  EXPECT_EQ(PercentText(0.4521), "45.2");
-}
-
 }  // namespace
 }  // namespace pystrobe::cli

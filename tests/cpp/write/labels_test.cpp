@@ -46,7 +46,7 @@ Quality GoodRun() {
 TEST(QualityLineTest, AGoodRun) {
   EXPECT_EQ(QualityLine({.wanted_rate_hz = 1000}, GoodRun()),
             "9,874 samples at 987 of 1,000 Hz; all proved exact; 0 late, 0 lost; target held "
-            "38.0 ms (0.38 %), 41.0 ms by the kernel's count of its waiting; own CPU 2.1 %");
+            "38.0 ms (0.38 %), of 41.0 ms that it waited for a CPU in all; own CPU 2.1 %");
 }
 
 TEST(QualityLineTest, DoubtIsNeverRoundedAway) {
