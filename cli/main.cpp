@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -22,7 +24,16 @@ struct Dispatch {
   int operator()(const DoctorOptions& options) const { return Doctor(options); }
 };
 
+/// Makes sure that no file of ours becomes a standard stream which the caller had closed: the table
+/// would be written into it.
+void OpenStandardStreams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) _exit(kExitFailure);
+  }
+}
+
 int Main(int argc, char** argv) {
+  OpenStandardStreams();
   // A reader that goes away (`| head`) is noticed by write().
   signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);

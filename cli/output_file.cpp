@@ -109,6 +109,13 @@ OutputFile::~OutputFile() {
 Result<OutputFile> OutputFile::Open(const OutputRequest& request, bool force,
                                     const std::optional<Invoker>& invoker) {
   if (request.to_stdout()) {
+    const bool binary =
+        request.format == write::Format::kPprof || request.format == write::Format::kStrobe;
+    if (binary && isatty(STDOUT_FILENO) == 1) {
+      return FailWithHint(ErrorCode::kInvalidArgument, "Name a file with -o, or redirect: > FILE",
+                          "{} is binary, and standard output is a terminal",
+                          write::FormatName(request.format));
+    }
     return OutputFile(request, ScopedFd(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)), false, false);
   }
   const std::string& path = request.path;

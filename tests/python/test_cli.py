@@ -146,6 +146,26 @@ def test_a_format_on_standard_output(pystrobe: Pystrobe, newest: Interpreter) ->
     assert "Quality:" in finished.err
 
 
+def test_binary_is_not_for_a_terminal(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.strobe"
+    with running(newest, "tower") as target:
+        pystrobe.succeed("attach", str(target.pid), "-d", "0.3", "-q", "-o", str(path))
+    shown = OnTerminal(str(pystrobe.executable), "report", str(path), "-f", "pprof")
+    assert shown.finish() == 2
+    assert "binary" in shown.text
+
+
+def test_closed_standard_streams(pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path) -> None:
+    """No file of ours may take the place of a stream that the caller closed."""
+    path = tmp_path / "a.strobe"
+    with running(newest, "tower") as target:
+        command = f"exec {pystrobe.executable} attach {target.pid} -d 0.3 -o {path} <&- >&- 2>&-"
+        assert subprocess.run(["sh", "-c", command], timeout=30).returncode == 0
+    assert "self %" in pystrobe.succeed("report", str(path)).out
+
+
 def test_quiet(pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path) -> None:
     path = tmp_path / "a.strobe"
     with running(newest, "tower") as target:
