@@ -106,8 +106,15 @@ std::optional<FrameId> CodeCache::Resolve(const pyabi::RawFrame& frame, Nanoseco
   if (entry.trampoline) return std::nullopt;
   auto [it, added] = entry.frames.try_emplace(InstructionKey(frame), FrameId{});
   if (added) {
-    uint32_t line = pyabi::LineOf(target_.layout(), entry.info, frame);
-    it.value() = tables_.Intern(Frame{entry.function, line});
+    // A thread of a free-threaded interpreter may have made its copy of the bytecode since.
+    const pyabi::Layout& layout = target_.layout();
+    if (layout.code.tlbc != kAbsent && !pyabi::InstructionOffset(layout, entry.info, frame)) {
+      if (auto info = pyabi::ReadCode(target_.memory(), layout, target_.info().code_type, frame.code);
+          info && info->identity == entry.info.identity) {
+        entry.info = std::move(*info);
+      }
+    }
+    it.value() = tables_.Intern(Frame{entry.function, pyabi::LineOf(layout, entry.info, frame)});
   }
   return it->second;
 }

@@ -39,15 +39,15 @@ T LoadAt(const std::byte* bytes, size_t offset) {
 
 }  // namespace
 
-void GilReader::AppendRequest(std::vector<pyabi::ReadRequest>& requests) {
-  if (gil_ != 0) requests.push_back({gil_, bytes_, sizeof bytes_});
+void GilReader::AppendRequest(Moment moment, std::vector<pyabi::ReadRequest>& requests) {
+  if (gil_ != 0) requests.push_back({gil_, bytes_[moment], sizeof bytes_[moment]});
 }
 
-GilState GilReader::Decode() const {
+GilState GilReader::Decode(Moment moment) const {
   if (gil_ == 0) return {};
-  return {LoadAt<Address>(bytes_, layout_->gil.last_holder),
-          LoadAt<int32_t>(bytes_, layout_->gil.locked),
-          LoadAt<uint64_t>(bytes_, layout_->gil.switch_number)};
+  return {LoadAt<Address>(bytes_[moment], layout_->gil.last_holder),
+          LoadAt<int32_t>(bytes_[moment], layout_->gil.locked),
+          LoadAt<uint64_t>(bytes_[moment], layout_->gil.switch_number)};
 }
 
 void CopyJob::Run() {
@@ -80,7 +80,7 @@ void CopyJob::Run() {
   }
   if (read_ok && codes != nullptr) LookAtCodes();
   ReadWitness();
-  gil_state = gil != nullptr ? gil->Decode() : GilState{};
+  gil_state = gil != nullptr ? gil->Decode(GilReader::kAfter) : GilState{};
   descheduled = OwnSwitches() != before || sched_getcpu() != own_cpu;
   ReadSubjectStat();
   end = MonotonicNow();
@@ -95,15 +95,20 @@ bool CopyJob::NeedsAttention() const {
 // Every read ends with the GIL and the witness, so that whichever is last carries the proof.
 bool CopyJob::ReadPending() {
   requests_.clear();
+  const bool first = std::all_of(first_pending_.begin(), first_pending_.end(),
+                                 [](size_t pending) { return pending == 0; });
+  if (first && gil != nullptr) gil->AppendRequest(GilReader::kBefore, requests_);
   for (size_t i = 0; i < threads.size(); ++i) {
     threads[i]->memory.AppendRequests(first_pending_[i], requests_);
     first_pending_[i] = threads[i]->memory.ranges().size();
   }
-  if (gil != nullptr) gil->AppendRequest(requests_);
+  if (gil != nullptr) gil->AppendRequest(GilReader::kAfter, requests_);
   if (witness.rseq_cpu_id != 0) {
     requests_.push_back({witness.rseq_cpu_id, &rseq_cpu_, sizeof rseq_cpu_});
   }
-  return memory->ReadAll(requests_);
+  if (!memory->ReadAll(requests_)) return false;
+  if (first) gil_before = gil != nullptr ? gil->Decode(GilReader::kBefore) : GilState{};
+  return true;
 }
 
 void CopyJob::WalkAll() {
@@ -144,7 +149,7 @@ void CopyJob::LookAtCodes() {
   for (size_t i = 0; i < code_list_.size(); ++i) {
     requests_.push_back({code_list_[i], code_bytes_.data() + i * size, size});
   }
-  if (gil != nullptr) gil->AppendRequest(requests_);
+  if (gil != nullptr) gil->AppendRequest(GilReader::kAfter, requests_);
   if (witness.rseq_cpu_id != 0) {
     requests_.push_back({witness.rseq_cpu_id, &rseq_cpu_, sizeof rseq_cpu_});
   }

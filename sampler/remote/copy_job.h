@@ -41,15 +41,17 @@ struct GilState {
 class GilReader {
  public:
   GilReader(const pyabi::Layout& layout, Address gil) : layout_(&layout), gil_(gil) {}
+  /// When in a copy the lock is read.
+  enum Moment { kBefore, kAfter };
   /// One request; Decode() after the read.
-  void AppendRequest(std::vector<pyabi::ReadRequest>& requests);
-  GilState Decode() const;
+  void AppendRequest(Moment moment, std::vector<pyabi::ReadRequest>& requests);
+  GilState Decode(Moment moment) const;
   Address address() const { return gil_; }
 
  private:
   const pyabi::Layout* layout_;
   Address gil_;
-  std::byte bytes_[48] = {};
+  std::byte bytes_[2][48] = {};
 };
 
 /// Asks which code objects must be looked at while the threads are still paused; see CodeCache.
@@ -86,13 +88,22 @@ struct CopyJob {
   int subject_cpu = -1;            ///< where the subject last ran, as of the end of the copy
   int own_cpu = -1;                ///< where the copy was made
   bool descheduled = false;        ///< the copying thread lost its CPU meanwhile
-  GilState gil_state;
+  GilState gil_before, gil_state;  ///< the lock before the first byte was copied, and after the last
   std::optional<SchedStat> subject_stat;  ///< as of the pause; nullopt when there is none
   std::vector<std::pair<Address, pyabi::CodeIdentity>> identities;  ///< what `codes` asked for
   Nanoseconds start{}, end{};      ///< of the copying
 
   /// The subject ran no user code during the copy: it was not elsewhere, and not here.
   bool HeldStill() const { return read_ok && !descheduled && subject_cpu == own_cpu; }
+
+  /// No thread of the subject's interpreter lock ran bytecode during the copy. The subject was the
+  /// lock's last holder and stood still, and whoever else takes the lock becomes its last holder and
+  /// is counted (take_gil in Python/ceval_gil.c), so nobody did.
+  bool AllFrozen() const {
+    return HeldStill() && gil_before.last_holder == threads.front()->plan->tstate() &&
+           gil_before.last_holder == gil_state.last_holder &&
+           gil_before.switch_number == gil_state.switch_number;
+  }
 
   /// The copy is not what a sample needs, or brought code objects whose names must be read soon.
   bool NeedsAttention() const;

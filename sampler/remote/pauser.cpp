@@ -144,9 +144,11 @@ void Pauser::KeepOff(int cpu) {
 }
 
 void Pauser::GiveUpPreemption(std::string reason) {
-  if (wanted_ != PauseMode::kAuto) return;
-  mode_in_use_ = PauseMode::kPtrace;
-  reason_ = std::move(reason);
+  if (wanted_ == PauseMode::kAuto) {
+    mode_in_use_ = PauseMode::kPtrace;
+  } else {
+    failure_ = std::move(reason);
+  }
 }
 
 }  // namespace pystrobe::remote

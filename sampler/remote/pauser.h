@@ -49,8 +49,8 @@ class Pauser {
 
   /// What kAuto came to: kPreempt until the CPU proved not ours to enter, then kPtrace.
   PauseMode mode_in_use() const { return mode_in_use_; }
-  /// Why it is not preemption; empty when it is.
-  const std::string& reason() const { return reason_; }
+  /// Why preemption, where it was asked for and nothing else, cannot be had; empty while it can.
+  const std::string& failure() const { return failure_; }
 
  private:
   bool BeginPreemption(CopyJob& job, int cpu, PauseTicket& ticket);
@@ -61,7 +61,7 @@ class Pauser {
 
   PauseMode wanted_;
   PauseMode mode_in_use_;
-  std::string reason_;
+  std::string failure_;
   Attention attention_;
   std::vector<std::unique_ptr<Probe>> probes_;  // by CPU
   std::vector<int> allowed_cpus_;

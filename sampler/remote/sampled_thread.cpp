@@ -16,7 +16,7 @@ bool SameRun(const SchedStat& a, const SchedStat& b) {
 }  // namespace
 
 SampledThread::SampledThread(RunContext& context, const PyThread& thread, ThreadIndex index,
-                             const Tick& now)
+                             const Tick& now, AccountedTime& accounted)
     : context_(context),
       thread_(thread),
       index_(index),
@@ -26,10 +26,12 @@ SampledThread::SampledThread(RunContext& context, const PyThread& thread, Thread
       emitted_tick_(now.number > 0 ? now.number - 1 : 0) {
   copy_.plan = &plan_;
   if (auto stat = clock_.Read()) {
-    first_ = last_ = *stat;
+    last_ = *stat;
   } else {
     gone_ = true;
   }
+  if (accounted == nullptr) accounted = std::make_shared<SchedStat>(last_);
+  accounted_ = accounted;
   if (auto stat = ReadTaskStat(context.target.pid(), thread.tid)) last_cpu_ = stat->processor;
 }
 
@@ -65,9 +67,11 @@ void SampledThread::TakeCopy(const Tick& tick, uint8_t flags,
     gone_ = true;
     return;
   }
-  const uint64_t cpu_ns = stat->cpu_ns - std::min(stat->cpu_ns, last_.cpu_ns);
+  const uint64_t cpu_ns = stat->cpu_ns - std::min(stat->cpu_ns, accounted_->cpu_ns);
+  last_run_delay_ = stat->run_delay_ns - std::min(stat->run_delay_ns, accounted_->run_delay_ns);
+  total_run_delay_ += last_run_delay_;
+  *accounted_ = *stat;
   const bool ran = !SameRun(*stat, last_);
-  last_run_delay_ = stat->run_delay_ns - std::min(stat->run_delay_ns, last_.run_delay_ns);
   last_ = *stat;
   // A thread that was just taken off its CPU would have been charged something.
   off_cpu_ = !ran && (in_pause || !clock_.Running());
@@ -80,11 +84,8 @@ void SampledThread::TakeCopy(const Tick& tick, uint8_t flags,
   stack_ = InternStack(tick.time);
   has_stack_ = true;
   standing_flags_ = flags & kStandingFlags;
-  if (ran) {
-    flags |= kSampleOnCpu;
-  } else if (off_cpu_) {
-    return;  // the start of an idle run: grows until something happens
-  }
+  if (off_cpu_) return;  // the start of an idle run: grows until something happens
+  if (cpu_ns > 0) flags |= kSampleOnCpu;
   if (tick.late) flags |= kSampleLate;
   Emit(tick.time, cpu_ns, tick.number, flags);
 }

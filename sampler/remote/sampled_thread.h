@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -35,10 +36,16 @@ struct RunContext {
   std::vector<Sample>& samples;  ///< where samples go
 };
 
+/// What the kernel charged one of its threads, as far as samples account for it. Interpreters that
+/// take turns on one kernel thread share it, so that no time is counted twice.
+using AccountedTime = std::shared_ptr<SchedStat>;
+
 /// [one thread: the pacer]
 class SampledThread {
  public:
-  SampledThread(RunContext& context, const PyThread& thread, ThreadIndex index, const Tick& now);
+  /// `accounted`: of thread.tid; a null pointee starts it at what the kernel says now.
+  SampledThread(RunContext& context, const PyThread& thread, ThreadIndex index, const Tick& now,
+                AccountedTime& accounted);
 
   const PyThread& id() const { return thread_; }
   ThreadIndex index() const { return index_; }
@@ -77,7 +84,7 @@ class SampledThread {
 
   /// Time it waited for a CPU: since the sample before the last, and in all.
   uint64_t last_run_delay() const { return last_run_delay_; }
-  uint64_t total_run_delay() const { return last_.run_delay_ns - first_.run_delay_ns; }
+  uint64_t total_run_delay() const { return total_run_delay_; }
 
  private:
   StackId InternStack(Nanoseconds now);
@@ -90,13 +97,14 @@ class SampledThread {
   ThreadCopy copy_;
   TaskClock clock_;
 
-  SchedStat first_, last_;
+  AccountedTime accounted_;
+  SchedStat last_;    // as of the last sample
   SchedStat looked_;  // what MayHaveRun saw
   bool off_cpu_ = false;
   bool gone_ = false;
   bool has_stack_ = false;
   int last_cpu_ = 0;
-  uint64_t last_run_delay_ = 0;
+  uint64_t last_run_delay_ = 0, total_run_delay_ = 0;
 
   std::vector<pyabi::RawFrame> frames_;  // of stack_, leaf first
   std::vector<StackId> path_;            // root first: the stack up to each frame

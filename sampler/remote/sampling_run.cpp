@@ -79,6 +79,11 @@ Result<std::optional<EndReason>> SamplingRun::Step(const std::atomic<bool>& stop
 Result<std::optional<EndReason>> SamplingRun::TakeOver() {
   TickOutcome outcome = ticks_.Finish();
   Count(outcome);
+  if (!pauser_.failure().empty()) {
+    return FailWithHint(ErrorCode::kPermission,
+                        "let it choose (--pause auto), or stop the thread instead (--pause ptrace)",
+                        "pausing by preemption: {}", pauser_.failure());
+  }
   if (!outcome.taken && !target_.StillThere()) {
     return HowItEnded();
   }

@@ -78,6 +78,7 @@ Result<void> ThreadTable::Refresh(const Tick& tick) {
     Drop(*thread, tick);
     return true;
   });
+  ForgetGone();
   bool added = false;
   for (const PyThread& thread : *listed) {
     if (!now.contains(thread.tstate)) continue;
@@ -86,7 +87,7 @@ Result<void> ThreadTable::Refresh(const Tick& tick) {
         {static_cast<uint64_t>(thread.tid), thread.interpreter_id,
          tables.Intern(KernelName(context_.target.pid(), thread.tid))});
     auto& fresh = threads_.emplace_back(
-        std::make_unique<SampledThread>(context_, thread, index, tick));
+        std::make_unique<SampledThread>(context_, thread, index, tick, accounted_[thread.tid]));
     exact_clock_ = exact_clock_ && fresh->clock().exact();
     DomainOf(thread).Add(fresh.get());
     added = true;
@@ -99,6 +100,15 @@ void ThreadTable::Drop(SampledThread& thread, const Tick& tick) {
   thread.Flush(tick);
   run_delay_of_gone_ += thread.total_run_delay();
   for (auto& domain : domains_) domain->Remove(&thread);
+}
+
+// A kernel thread id may be given to another thread later.
+void ThreadTable::ForgetGone() {
+  HashSet<pid_t> live;
+  for (const auto& thread : threads_) live.insert(thread->id().tid);
+  for (auto it = accounted_.begin(); it != accounted_.end();) {
+    it = live.contains(it->first) ? std::next(it) : accounted_.erase(it);
+  }
 }
 
 void ThreadTable::FlushAll(const Tick& tick) {

@@ -50,11 +50,13 @@ class ThreadTable {
  private:
   LockDomain& DomainOf(const PyThread& thread);
   Address GilOf(Address interpreter) const;
+  void ForgetGone();
   void Drop(SampledThread& thread, const Tick& tick);
 
   RunContext& context_;
   std::vector<std::unique_ptr<SampledThread>> threads_;
   std::vector<std::unique_ptr<LockDomain>> domains_;
+  HashMap<pid_t, AccountedTime> accounted_;  // by kernel thread
   uint64_t run_delay_of_gone_ = 0;
   bool exact_clock_ = true;
 };

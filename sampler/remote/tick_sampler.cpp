@@ -2,6 +2,7 @@
 #include "sampler/remote/tick_sampler.h"
 
 #include <algorithm>
+#include <span>
 
 namespace pystrobe::remote {
 namespace {
@@ -44,7 +45,16 @@ void TickSampler::Start(const Tick& tick) {
 }
 
 TickOutcome TickSampler::Finish() {
-  for (size_t i = 0; i < look_count_; ++i) Complete(*looks_[i]);
+  auto looks = std::span(looks_).first(look_count_);
+  for (auto& look : looks) Complete(*look);
+  // Interpreters may share a kernel thread: its CPU time goes to the one that holds its lock.
+  auto holds = [this](const std::unique_ptr<Look>& look) {
+    return HoldsLock(look->job, *look->subject);
+  };
+  std::stable_partition(looks.begin(), looks.end(), holds);
+  for (auto& look : looks) {
+    if (look->copied) Record(*look);
+  }
   started_ = false;
   return outcome_;
 }
@@ -75,7 +85,7 @@ TickSampler::Look& TickSampler::NewLook(LockDomain& domain) {
   look.domain = &domain;
   look.subject = nullptr;
   look.others.clear();
-  look.begun = false;
+  look.begun = look.copied = false;
   return look;
 }
 
@@ -116,11 +126,8 @@ void TickSampler::Complete(Look& look) {
     ++outcome_.retries;
     if (!look.domain->free_threaded() && !Choose(look)) return;
   }
-  if (look.ticket.outcome.copied) {
-    Record(look);
-  } else {
-    outcome_.stale_threads = true;
-  }
+  look.copied = look.ticket.outcome.copied;
+  if (!look.copied) outcome_.stale_threads = true;
 }
 
 bool TickSampler::Good(const Look& look) const {
@@ -135,7 +142,9 @@ void TickSampler::Record(Look& look) {
   const CopyJob& job = look.job;
   const bool held = look.ticket.outcome.held;
   context_.codes.Update(job.identities, tick_.time);
-  const bool all_frozen = held && HoldsLock(job, *look.subject) && !look.domain->free_threaded();
+  // A thread stopped by ptrace stood still wherever it was last seen.
+  const bool all_frozen = !look.domain->free_threaded() &&
+                          (job.AllFrozen() || (held && job.gil_state.HeldBy(look.subject->id().tstate)));
   TakeStack(look, *look.subject, held);
   for (SampledThread* other : look.others) {
     TakeStack(look, *other, all_frozen || other->StoodStillSince());
@@ -177,9 +186,9 @@ std::optional<GilState> TickSampler::Peek(LockDomain& domain) {
     return GilState{domain.threads.front()->id().tstate, 0, domain.switch_number};
   }
   requests_.clear();
-  domain.gil.AppendRequest(requests_);
+  domain.gil.AppendRequest(GilReader::kAfter, requests_);
   if (!context_.target.memory().ReadAll(requests_)) return std::nullopt;
-  return domain.gil.Decode();
+  return domain.gil.Decode(GilReader::kAfter);
 }
 
 SampledThread& TickSampler::ChooseSubject(LockDomain& domain, const GilState& gil) {

@@ -48,7 +48,8 @@ class TickSampler {
     std::vector<SampledThread*> others;
     CopyJob job;
     PauseTicket ticket;
-    bool begun = false;
+    bool begun = false;   ///< a copy is under way or done
+    bool copied = false;  ///< there is something to record
   };
 
   void StartLocked(LockDomain& domain);
