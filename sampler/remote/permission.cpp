@@ -48,6 +48,19 @@ bool IsDescendant(pid_t pid) {
   return false;
 }
 
+bool SeesKernelThreads() {
+  constexpr pid_t kKernelThreads = 2;
+  auto stat = ReadTaskStat(kKernelThreads, kKernelThreads);
+  return stat && stat->name == "kthreadd";
+}
+
+/// True also when it cannot be found out.
+bool SharesMounts(pid_t a, pid_t b) {
+  auto of_a = ReadLink(fmt::format("/proc/{}/ns/mnt", a));
+  auto of_b = ReadLink(fmt::format("/proc/{}/ns/mnt", b));
+  return !of_a || !of_b || *of_a == *of_b;
+}
+
 /// One line of a hint after the other.
 struct Hint {
   std::string text;
@@ -140,6 +153,9 @@ std::string ContainerKindOf(pid_t pid) {
   if (cgroup) {
     if (std::string kind = ContainerKind(*cgroup); !kind.empty()) return kind;
   }
+  // Some virtual machines boot images made for containers; on a real host the kernel's own threads
+  // can be seen, and processes of the host share the mounts of the first one.
+  if (SeesKernelThreads() && SharesMounts(pid, 1)) return {};
   auto exists = [&](std::string_view name) {
     return access(fmt::format("/proc/{}/root/{}", pid, name).c_str(), F_OK) == 0;
   };

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <random>
 
 #include "sampler/remote/elf_file.h"
 #include "sampler/remote/process_memory.h"
@@ -137,6 +138,35 @@ TEST(ElfImage, HashTablesThatLeadNowhereEnd) {
   ASSERT_TRUE(image);
   EXPECT_EQ(image->bias(), Bytes::kBase);
   EXPECT_FALSE(image->FindSymbol(memory, "anything"));
+}
+
+TEST(ElfImage, NoiseNeverHangsOrCrashes) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 2000; ++round) {
+    constexpr size_t kWords = 512;
+    std::vector<std::byte> bytes(kWords * 8);
+    for (size_t i = 0; i < kWords; ++i) {
+      // Mostly small numbers, which lead somewhere, and some that lead nowhere.
+      uint64_t word = random() % 8 == 0 ? random() : random() % (kWords * 8);
+      std::memcpy(&bytes[i * 8], &word, sizeof word);
+    }
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_phentsize = sizeof(Elf64_Phdr);
+    header.e_phnum = 4;
+    header.e_phoff = sizeof header;
+    std::memcpy(bytes.data(), &header, sizeof header);
+    for (size_t i = 0; i < 4; ++i) {
+      uint32_t type = i == 0 ? PT_LOAD : i == 1 ? PT_DYNAMIC : static_cast<uint32_t>(random() % 5);
+      std::memcpy(&bytes[sizeof header + i * sizeof(Elf64_Phdr)], &type, sizeof type);
+    }
+    Bytes memory(std::move(bytes));
+    if (auto image = ElfImage::Read(memory, Bytes::kBase)) {
+      EXPECT_FALSE(image->FindSymbol(memory, "_PyRuntime"));
+    }
+  }
 }
 
 TEST(ElfFile, OurOwnSymbolTableAndBuildId) {
