@@ -19,7 +19,8 @@ constexpr uint32_t kMaxChain = 65536;
 bool IsElf64(const Elf64_Ehdr& header) {
   return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
          header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_ident[EI_DATA] == ELFDATA2LSB &&
-         header.e_phentsize == sizeof(Elf64_Phdr) && header.e_phnum <= kMaxProgramHeaders;
+         header.e_phentsize == sizeof(Elf64_Phdr) && header.e_phnum > 0 &&
+         header.e_phnum <= kMaxProgramHeaders;
 }
 
 uint32_t GnuHash(std::string_view name) {
@@ -105,7 +106,7 @@ void ElfImage::ReadDynamic(const pyabi::Memory& memory, AddressRange dynamic) {
 
 void ElfImage::ReadBuildId(const pyabi::Memory& memory, AddressRange notes) {
   std::vector<char> bytes(std::min<size_t>(notes.size(), kMaxNoteBytes));
-  if (!memory.Read(notes.start, bytes.data(), bytes.size())) return;
+  if (bytes.empty() || !memory.Read(notes.start, bytes.data(), bytes.size())) return;
   auto padded = [](uint32_t size) { return (size_t{size} + 3) & ~size_t{3}; };
   for (size_t at = 0; at + sizeof(Elf64_Nhdr) <= bytes.size();) {
     Elf64_Nhdr note;

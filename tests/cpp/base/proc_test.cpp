@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <thread>
 
 namespace pystrobe {
@@ -121,7 +122,7 @@ TEST(Proc, OurOwnProcess) {
   auto status = ReadStatus(getpid());
   ASSERT_TRUE(status);
   EXPECT_EQ(status->effective_uid, geteuid());
-  EXPECT_EQ(ReadLink("/proc/self/cwd").value_or(""), std::string(get_current_dir_name()));
+  EXPECT_EQ(ReadLink("/proc/self/cwd").value_or(""), std::filesystem::current_path().string());
 }
 
 TEST(Proc, TasksAreTheThreads) {
