@@ -50,9 +50,15 @@ DumpThread Describe(const RunContext& context, const SampledThread& thread, bool
   return out;
 }
 
-bool AllTaken(const ThreadTable& threads) {
-  return std::all_of(threads.threads().begin(), threads.threads().end(),
-                     [](const auto& thread) { return thread->has_stack() || thread->gone(); });
+bool Sound(const SampledThread& thread) {
+  constexpr uint8_t kUnsound = kSampleMarked | kSampleIncomplete;
+  return thread.has_stack() && (thread.standing_flags() & kUnsound) == 0;
+}
+
+bool AllTaken(const ThreadTable& threads, bool proved) {
+  return std::all_of(threads.threads().begin(), threads.threads().end(), [&](const auto& thread) {
+    return thread->gone() || (proved ? Sound(*thread) : thread->has_stack());
+  });
 }
 
 }  // namespace
@@ -75,7 +81,8 @@ Result<Dump> TakeDump(pid_t pid, const DumpOptions& options) {
   if (auto listed = threads.Refresh(tick); !listed) return std::unexpected(listed.error());
   Dump dump;
   const uint64_t rounds = kLeastRounds + kRoundsPerThread * threads.threads().size();
-  while (tick.number < rounds && !AllTaken(threads)) {
+  const bool proved = options.pause != PauseMode::kNone;
+  while (tick.number < rounds && !AllTaken(threads, proved)) {
     ticks.Start(tick);
     TickOutcome outcome = ticks.Finish();
     dump.held_ns += outcome.held.count();

@@ -73,8 +73,10 @@ void SampledThread::TakeCopy(const Tick& tick, uint8_t flags,
   *accounted_ = *stat;
   const bool ran = !SameRun(*stat, last_);
   last_ = *stat;
-  // A thread that was just taken off its CPU would have been charged something.
-  off_cpu_ = !ran && (in_pause || !clock_.Running());
+  // A thread that was just taken off its CPU would have been charged something. A stack that was
+  // not proved is looked at again.
+  const bool sound = (flags & (kSampleMarked | kSampleIncomplete)) == 0;
+  off_cpu_ = !ran && sound && (in_pause || !clock_.Running());
 
   // Idle until the tick before, as far as its CPU time allows.
   Nanoseconds ran_from = std::min(tick.previous, tick.time - Nanoseconds(cpu_ns));

@@ -46,8 +46,19 @@ SamplingRun::SamplingRun(const Target& target, const SamplerOptions& options, Re
       next_append_(start_ + kAppendInterval) {}
 
 Result<void> SamplingRun::Start() {
-  if (auto begun = sink_.Begin(MakeMetadata()); !begun) return begun;
-  return threads_.Refresh(tick_);
+  if (auto listed = threads_.Refresh(tick_); !listed) return listed;
+  // A first look at once: it also shows which way of pausing there is.
+  ticks_.Start(tick_);
+  Count(ticks_.Finish());
+  if (auto possible = CheckPause(); !possible) return possible;
+  return sink_.Begin(MakeMetadata());
+}
+
+Result<void> SamplingRun::CheckPause() const {
+  if (pauser_.failure().empty()) return {};
+  return FailWithHint(ErrorCode::kPermission,
+                      "let it choose (--pause auto), or stop the thread instead (--pause ptrace)",
+                      "pausing by preemption: {}", pauser_.failure());
 }
 
 Result<std::optional<EndReason>> SamplingRun::Step(const std::atomic<bool>& stop) {
@@ -79,11 +90,7 @@ Result<std::optional<EndReason>> SamplingRun::Step(const std::atomic<bool>& stop
 Result<std::optional<EndReason>> SamplingRun::TakeOver() {
   TickOutcome outcome = ticks_.Finish();
   Count(outcome);
-  if (!pauser_.failure().empty()) {
-    return FailWithHint(ErrorCode::kPermission,
-                        "let it choose (--pause auto), or stop the thread instead (--pause ptrace)",
-                        "pausing by preemption: {}", pauser_.failure());
-  }
+  if (auto possible = CheckPause(); !possible) return std::unexpected(possible.error());
   if (!outcome.taken && !target_.StillThere()) {
     return HowItEnded();
   }
@@ -146,7 +153,7 @@ Metadata SamplingRun::MakeMetadata() const {
   metadata.python_version = VersionText(target_.layout());
   metadata.host = HostName();
   metadata.pystrobe_version = options_.pystrobe_version;
-  metadata.pause_mode = PauseModeName(options_.pause);
+  metadata.pause_mode = PauseModeName(pauser_.mode_in_use());
   metadata.start_unix_ns = (UnixNow() - (MonotonicNow() - start_)).count();
   metadata.start_monotonic_ns = start_.count();
   metadata.wanted_rate_hz = options_.rate_hz;

@@ -34,6 +34,8 @@ class SamplingRun {
   Progress MakeProgress();
 
  private:
+  /// Fails when the way of pausing that was asked for cannot be had.
+  Result<void> CheckPause() const;
   Metadata MakeMetadata() const;
   std::optional<EndReason> ReasonToEnd(Nanoseconds now, const std::atomic<bool>& stop) const;
   /// Takes over the copies that were started, and does what is due between deadlines.
