@@ -20,6 +20,14 @@ std::string WorkingDirectory() {
   return error ? std::string() : path.string();
 }
 
+Result<Profile> FoldFor(const store::StrobeFile& recording, const View& view,
+                        bool include_idle) {
+  return Fold(recording, {.thread = view.thread,
+                          .since_ns = view.since_ns,
+                          .until_ns = view.until_ns,
+                          .include_idle = include_idle});
+}
+
 bool WriteOutput(OutputFile& output, const Profile& profile, const PresentOptions& options) {
   const write::Format format = output.request().format;
   const write::WriteOptions write_options{options.view.mode, options.view.unit, {}};
@@ -66,10 +74,7 @@ void PrintTable(const store::StrobeFile& recording, const Profile& profile,
 
 bool Present(const store::StrobeFile& recording, std::vector<OutputFile>& outputs,
              const PresentOptions& options) {
-  auto profile = Fold(recording, {.thread = options.view.thread,
-                                  .since_ns = options.view.since_ns,
-                                  .until_ns = options.view.until_ns,
-                                  .include_idle = options.view.idle});
+  auto profile = FoldFor(recording, options.view, options.view.idle);
   if (!profile) {
     PrintError(profile.error());
     return false;
@@ -80,7 +85,10 @@ bool Present(const store::StrobeFile& recording, std::vector<OutputFile>& output
   if (options.table && !options.quiet) PrintTable(recording, *profile, options, !stdout_taken);
   bool all_written = true;
   for (OutputFile& output : outputs) {
-    all_written = WriteOutput(output, *profile, options) && all_written;
+    // The page has a switch of its own for idle threads.
+    const bool html = output.request().format == write::Format::kHtml;
+    auto with_idle = html && !options.view.idle ? FoldFor(recording, options.view, true) : profile;
+    all_written = WriteOutput(output, with_idle ? *with_idle : *profile, options) && all_written;
   }
   return all_written;
 }
