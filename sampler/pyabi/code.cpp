@@ -59,6 +59,14 @@ std::optional<Heads> ReadHeads(const Memory& memory, const Layout& layout,
   return heads;
 }
 
+// A freed object keeps all but its first word, where the allocator links free blocks: what was the
+// reference count is then 0 or an address. A count never needs more than 32 bits; the next 16 are 0
+// too where flags follow (3.14+).
+bool IsAlive(const Layout& layout, std::span<const std::byte> object) {
+  if (layout.free_threaded) return true;
+  return Load<uint32_t>(object, 0) != 0 && Load<uint16_t>(object, 4) == 0;
+}
+
 }  // namespace
 
 CodeIdentity IdentityOf(const Layout& layout, std::span<const std::byte> code_object) {
@@ -104,7 +112,8 @@ std::optional<CodeInfo> ReadCode(const Memory& memory, const Layout& layout, Add
       {code, again.data(), again.size()},
   };
   std::erase_if(requests, [](const ReadRequest& request) { return request.size == 0; });
-  if (!memory.ReadAll(requests) || IdentityOf(layout, again) != info.identity ||
+  if (!memory.ReadAll(requests) || !IsAlive(layout, again) ||
+      IdentityOf(layout, again) != info.identity ||
       CopiesOf(layout, again) != CopiesOf(layout, object)) {
     return std::nullopt;
   }

@@ -12,8 +12,11 @@ using pyabi::kAbsent;
 
 // Programs that make and drop code objects do it quickly; what has lived this long will live on.
 constexpr Nanoseconds kYouth = std::chrono::milliseconds(250);
+constexpr uint32_t kYoungLooks = 50;  // time alone means little where the target waits for a CPU
+constexpr Nanoseconds kChurn = std::chrono::seconds(10);
 constexpr Nanoseconds kLongestUnchecked = std::chrono::seconds(5);
 constexpr size_t kChecksAtOnce = 16;
+constexpr size_t kMostSelected = 64;
 
 // From 3.12 on a call of a class pushes, below __init__, a frame of static code that checks what
 // __init__ returned. Its name and its file are one and the same string.
@@ -35,24 +38,32 @@ CodeCache::CodeCache(const Target& target, Tables& tables, Quality& quality)
       gone_function_(
           tables.Intern(Function{tables.Intern("<code object gone>"), kEmptyString, 0})) {}
 
-void CodeCache::SetGeneration(uint64_t generation) { generation_ = generation; }
-
-bool CodeCache::NeedsLook(const Entry& entry) const {
+bool CodeCache::NeedsLook(const Entry& entry, uint64_t generation) const {
   if (!entry.known) return true;
-  if (has_generation_ && entry.generation == generation_) return false;
-  return entry.reused || entry.checked - entry.first_seen < kYouth;
+  if (has_generation_) return entry.generation != generation;
+  return entry.reused || now_ < churning_until_ || entry.looks < kYoungLooks ||
+         entry.checked - entry.first_seen < kYouth;
 }
 
-void CodeCache::Select(const std::vector<pyabi::RawFrame>& frames, std::vector<Address>& codes) {
+void CodeCache::Select(const std::vector<pyabi::RawFrame>& frames, uint64_t generation,
+                       std::vector<Address>& codes) {
+  Address last = 0;
   for (const pyabi::RawFrame& frame : frames) {
+    if (frame.code == last) continue;
+    last = frame.code;
     auto it = entries_.find(frame.code);
-    if (it == entries_.end() || NeedsLook(*it->second)) codes.push_back(frame.code);
+    if (it != entries_.end() && !NeedsLook(*it->second, generation)) continue;
+    if (std::find(codes.begin(), codes.end(), frame.code) == codes.end()) {
+      codes.push_back(frame.code);
+    }
+    if (codes.size() >= kMostSelected) return;
   }
 }
 
 void CodeCache::Update(std::span<const std::pair<Address, CodeIdentity>> identities,
-                       Nanoseconds now) {
+                       uint64_t generation, Nanoseconds now) {
   now_ = now;
+  generation_ = generation;
   for (const auto& [code, identity] : identities) {
     Entry& entry = Load(code, now);
     if (!entry.known || entry.info.identity != identity) {
@@ -60,6 +71,7 @@ void CodeCache::Update(std::span<const std::pair<Address, CodeIdentity>> identit
         ++quality_.reused_code;
         entry.reused = true;
         entry.frames.clear();
+        churning_until_ = now + kChurn;
       }
       Replace(entry, now);
       // Gone between the pause and the reading of its names, and another one is there already.
@@ -67,6 +79,7 @@ void CodeCache::Update(std::span<const std::pair<Address, CodeIdentity>> identit
     }
     entry.checked = now;
     entry.generation = generation_;
+    ++entry.looks;
   }
 }
 
@@ -89,16 +102,17 @@ void CodeCache::Replace(Entry& entry, Nanoseconds now) {
   if (!info) return;
   entry.info = std::move(*info);
   entry.trampoline = IsInitCleanup(entry.info);
-  entry.function = tables_.Intern(Function{tables_.Intern(entry.info.name),
-                                           tables_.Intern(entry.info.file),
-                                           static_cast<uint32_t>(entry.info.identity.first_line)});
+  entry.function =
+      tables_.Intern(Function{tables_.Intern(entry.info.name), tables_.Intern(entry.info.file),
+                              static_cast<uint32_t>(entry.info.identity.first_line)});
   entry.checked = now;
   entry.generation = generation_;
 }
 
 std::optional<FrameId> CodeCache::Resolve(const pyabi::RawFrame& frame, Nanoseconds now) {
   Entry& entry = Load(frame.code, now);
-  if (!entry.known) Replace(entry, now);
+  // What was looked at in this pause and could not be read is gone: there may be another by now.
+  if (!entry.known && entry.checked != now) Replace(entry, now);
   if (!entry.known) {
     ++quality_.unresolved;
     return tables_.Intern(Frame{gone_function_, 0});
@@ -121,7 +135,7 @@ std::optional<FrameId> CodeCache::Resolve(const pyabi::RawFrame& frame, Nanoseco
 
 bool CodeCache::IsSettled(Address code) const {
   auto it = entries_.find(code);
-  return it != entries_.end() && !NeedsLook(*it->second);
+  return it != entries_.end() && !it->second->reused && !NeedsLook(*it->second, generation_);
 }
 
 void CodeCache::CheckSome(Nanoseconds now) {
@@ -142,6 +156,7 @@ void CodeCache::CheckSome(Nanoseconds now) {
       entry.reused = true;
       entry.known = false;
       entry.frames.clear();
+      churning_until_ = now + kChurn;
     } else {
       entry.generation = generation_;
     }

@@ -15,7 +15,8 @@ using pyabi::kAbsent;
 using pyabi::WalkStatus;
 
 // A pause that does not end is worse than a stack that is marked: this many extra reads, each a few
-// microseconds, then the stack is given up. A first look at a stack of 10,000 frames needs about 70.
+// microseconds, then the stack is given up. A first look at a stack of 10,000 frames needs
+// about 70.
 constexpr int kMostFetches = 400;
 constexpr size_t kMostCodes = 32;
 
@@ -102,6 +103,9 @@ bool CopyJob::ReadPending() {
     threads[i]->memory.AppendRequests(first_pending_[i], requests_);
     first_pending_[i] = threads[i]->memory.ranges().size();
   }
+  if (generation_address != 0) {
+    requests_.push_back({generation_address, &generation, sizeof generation});
+  }
   if (gil != nullptr) gil->AppendRequest(GilReader::kAfter, requests_);
   if (witness.rseq_cpu_id != 0) {
     requests_.push_back({witness.rseq_cpu_id, &rseq_cpu_, sizeof rseq_cpu_});
@@ -138,10 +142,9 @@ bool CopyJob::Fetch() {
 
 void CopyJob::LookAtCodes() {
   code_list_.clear();
-  for (ThreadCopy* thread : threads) codes->Select(thread->frames, code_list_);
+  for (ThreadCopy* thread : threads) codes->Select(thread->frames, generation, code_list_);
   if (code_list_.empty()) return;
-  std::sort(code_list_.begin(), code_list_.end());
-  code_list_.erase(std::unique(code_list_.begin(), code_list_.end()), code_list_.end());
+  // What is dropped is seldom far from a leaf.
   if (code_list_.size() > kMostCodes) code_list_.resize(kMostCodes);
   const size_t size = layout->code.size;
   code_bytes_.resize(code_list_.size() * size);
@@ -155,7 +158,8 @@ void CopyJob::LookAtCodes() {
   }
   if (!memory->ReadAll(requests_)) return;
   for (size_t i = 0; i < code_list_.size(); ++i) {
-    identities.emplace_back(code_list_[i], pyabi::IdentityOf(*layout, {code_bytes_.data() + i * size, size}));
+    identities.emplace_back(code_list_[i],
+                            pyabi::IdentityOf(*layout, {code_bytes_.data() + i * size, size}));
   }
 }
 

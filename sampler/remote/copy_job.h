@@ -58,15 +58,17 @@ class GilReader {
 class CodeWatch {
  public:
   virtual ~CodeWatch() = default;
-  /// Appends the codes of `frames` to look at. [the thread that runs the job]
-  virtual void Select(const std::vector<pyabi::RawFrame>& frames, std::vector<Address>& codes) = 0;
+  /// Appends the codes of `frames` to look at, leaf first. `generation`: what the copy brought.
+  /// [the thread that runs the job]
+  virtual void Select(const std::vector<pyabi::RawFrame>& frames, uint64_t generation,
+                      std::vector<Address>& codes) = 0;
 };
 
 /// Which CPU a thread last ran user code on, read as the last thing of a copy.
 ///
 /// With rseq the kernel writes the CPU before user code runs there (struct rseq in <linux/rseq.h>),
-/// so the number, read last, tells that the thread ran nowhere else during the copy. Without rseq the
-/// processor field of /proc/PID/task/TID/stat says the same, for more time.
+/// so the number, read last, tells that the thread ran nowhere else during the copy. Without rseq
+/// the processor field of /proc/PID/task/TID/stat says the same, for more time.
 struct CpuWitness {
   Address rseq_cpu_id = 0;  ///< address of rseq.cpu_id; 0: use stat
   int stat_fd = -1;         ///< kept open on task/TID/stat
@@ -78,8 +80,9 @@ struct CpuWitness {
 struct CopyJob {
   const ProcessMemory* memory = nullptr;
   const pyabi::Layout* layout = nullptr;
-  GilReader* gil = nullptr;        ///< may be null: free-threaded
+  GilReader* gil = nullptr;  ///< may be null: free-threaded
   CodeWatch* codes = nullptr;
+  Address generation_address = 0;  ///< 3.14+: where dead code objects are counted, else 0
   CpuWitness witness;              ///< of the subject, the thread to be held
   std::vector<ThreadCopy*> threads;  ///< the subject first
 
@@ -89,9 +92,10 @@ struct CopyJob {
   int own_cpu = -1;                ///< where the copy was made
   bool descheduled = false;        ///< the copying thread lost its CPU meanwhile
   GilState gil_before, gil_state;  ///< the lock before the first byte was copied, and after the last
+  uint64_t generation = 0;         ///< what was read at generation_address
   std::optional<SchedStat> subject_stat;  ///< as of the pause; nullopt when there is none
   std::vector<std::pair<Address, pyabi::CodeIdentity>> identities;  ///< what `codes` asked for
-  Nanoseconds start{}, end{};      ///< of the copying
+  Nanoseconds start{}, end{};                                       ///< of the copying
 
   /// The subject ran no user code during the copy: it was not elsewhere, and not here.
   bool HeldStill() const { return read_ok && !descheduled && subject_cpu == own_cpu; }

@@ -2,11 +2,10 @@
 #include "sampler/remote/task_clock.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <string_view>
-
-#include <fmt/format.h>
 
 namespace pystrobe::remote {
 namespace {
@@ -22,13 +21,22 @@ std::string_view ReadInto(int fd, char (&buffer)[kSize]) {
   return {buffer, length > 0 ? static_cast<size_t>(length) : 0};
 }
 
+// A kernel without scheduler statistics lacks the file, or it says "0 0 0". So it does for a thread
+// that has not run yet, but this one has.
+bool KernelKeepsStatistics() {
+  static const bool keeps = [] {
+    ScopedFd own(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
+    char text[128];
+    return own.valid() && !ReadInto(own.get(), text).starts_with("0 0 0");
+  }();
+  return keeps;
+}
+
 }  // namespace
 
 TaskClock::TaskClock(pid_t pid, pid_t tid) : pid_(pid), tid_(tid) {
   schedstat_ = OpenTaskFile(pid, tid, "schedstat");
-  char text[128];
-  // A kernel without scheduler statistics has the file, saying "0 0 0".
-  exact_ = schedstat_.valid() && !ReadInto(schedstat_.get(), text).starts_with("0 0 0");
+  exact_ = KernelKeepsStatistics();
 }
 
 std::optional<SchedStat> TaskClock::Read() {

@@ -12,8 +12,8 @@
 
 namespace pystrobe::remote {
 
-/// Reads /proc/PID/task/TID files, kept open. `schedstat` gives exact nanoseconds for about 2 us; on
-/// kernels without it `stat` gives ticks of 10 ms. [one thread]
+/// Reads /proc/PID/task/TID files, kept open. `schedstat` gives exact nanoseconds for about 2 us;
+/// on kernels without it `stat` gives ticks of 10 ms. [one thread]
 class TaskClock {
  public:
   TaskClock(pid_t pid, pid_t tid);

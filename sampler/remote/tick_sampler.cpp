@@ -108,6 +108,9 @@ void TickSampler::Begin(Look& look) {
   job.layout = &context_.target.layout();
   job.gil = look.domain->free_threaded() ? nullptr : &look.domain->gil;
   job.codes = &context_.codes;
+  const uint32_t generation = job.layout->interpreter.code_object_generation;
+  job.generation_address =
+      generation == pyabi::kAbsent ? 0 : look.subject->id().interpreter + generation;
   job.witness = look.subject->Witness();
   job.threads.assign(1, &look.subject->copy());
   for (SampledThread* other : look.others) job.threads.push_back(&other->copy());
@@ -141,7 +144,7 @@ bool TickSampler::Good(const Look& look) const {
 void TickSampler::Record(Look& look) {
   const CopyJob& job = look.job;
   const bool held = look.ticket.outcome.held;
-  context_.codes.Update(job.identities, tick_.time);
+  context_.codes.Update(job.identities, job.generation, tick_.time);
   // A thread stopped by ptrace stood still wherever it was last seen.
   const bool all_frozen = !look.domain->free_threaded() &&
                           (job.AllFrozen() || (held && job.gil_state.HeldBy(look.subject->id().tstate)));
@@ -175,8 +178,8 @@ void TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved
 
 bool TickSampler::HoldsLock(const CopyJob& job, SampledThread& thread) const {
   if (job.gil != nullptr) return job.gil_state.HeldBy(thread.id().tstate);
-  uint32_t status = thread.copy().memory.ValueOr0<uint32_t>(
-      thread.id().tstate + context_.target.layout().thread.status);
+  uint32_t status = thread.copy().memory.ValueOr0<uint32_t>(thread.id().tstate +
+                                                            context_.target.layout().thread.status);
   return (status & kStatusActive) != 0;
 }
 

@@ -35,6 +35,7 @@ FakeMemory CodeObject(const Layout& layout) {
   PutString(memory, layout, kName, std::string("f"), true);
   PutString(memory, layout, kFile, std::string("dir/f.py"), true);
   const auto& at = layout.code;
+  memory.Put(kCode, int64_t{1});  // reference count
   memory.Put(kCode + at.type, kType);
   memory.Put(kCode + at.name, kName);
   if (at.qualname != kAbsent) memory.Put(kCode + at.qualname, kName);
@@ -98,6 +99,18 @@ TEST(ReadCode, RefusesAnotherType) {
     EXPECT_TRUE(ReadCode(memory, layout, 0, kCode));
     EXPECT_FALSE(ReadCode(memory, layout, kType, kCode + 8));
     EXPECT_FALSE(ReadCode(memory, layout, kType, 0x100000));
+  }
+}
+
+TEST(ReadCode, RefusesFreedObjects) {
+  for (const Layout& layout : TableLayouts()) {
+    FakeMemory memory = CodeObject(layout);
+    memory.Put(kCode, int64_t{0xFFFFFFFF});  // immortal
+    EXPECT_TRUE(ReadCode(memory, layout, kType, kCode));
+    memory.Put(kCode, int64_t{0x7F1234567890});  // a link of the allocator's
+    EXPECT_FALSE(ReadCode(memory, layout, kType, kCode));
+    memory.Put(kCode, int64_t{0});
+    EXPECT_FALSE(ReadCode(memory, layout, kType, kCode));
   }
 }
 
