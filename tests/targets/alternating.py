@@ -29,7 +29,7 @@ def hot_b(n):
 
 
 def main():
-    control.ready()
+    control.ready()  # -> ready
     while control.running:
         hot_a(3)  # -> hot_a
         hot_b(3)  # -> hot_b

@@ -46,7 +46,7 @@ async def drain(n):  # entry
 
 
 async def main():  # entry
-    control.ready()
+    control.ready()  # -> ready
     while control.running:
         await asyncio.gather(high(5), high(9), drain(4))  # -> high, drain, tasks.py
         control.progress[0] += 1

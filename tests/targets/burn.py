@@ -38,7 +38,7 @@ def main():
     work = [burn50, burn30, burn20] + ([nap] if "nap" in sys.argv else [])
     cpu = dict.fromkeys([function.__name__ for function in work], 0.0)
     wall = dict(cpu)
-    control.ready()
+    control.ready()  # -> ready
     while control.running:
         for function in work:
             cpu_begin, wall_begin = time.thread_time(), time.perf_counter()

@@ -78,7 +78,7 @@ def sort_in_sort():
 
 
 def main():
-    control.ready()
+    control.ready()  # -> ready
     while control.running:
         by_key()  # -> by_key
         by_comparison()  # -> by_comparison

@@ -46,7 +46,7 @@ def main():
     facts = {"ids": [threading.get_native_id()] + [worker.native_id for worker in workers]}
     if len(sys.argv) > 2:
         facts["sub"] = start_sub()
-    control.ready(**facts)
+    control.ready(**facts)  # -> ready
     while control.running:
         stop.wait(0.05)
 

@@ -42,7 +42,7 @@ def run_generation(k, file, text):
 
 def main():
     generations = sources()
-    control.ready()
+    control.ready()  # -> ready
     while control.running:
         for k, (file, text) in enumerate(generations):
             run_generation(k, file, text)  # -> run_generation

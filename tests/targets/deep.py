@@ -39,7 +39,7 @@ def spin():
 def main():
     depth = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     sys.setrecursionlimit(depth + 1000)
-    control.ready(depth=depth)
+    control.ready(depth=depth)  # -> ready
     descend(depth, "moving" in sys.argv)  # -> descend
 
 

@@ -55,7 +55,7 @@ def rescue():
 
 
 def main():
-    control.ready()
+    control.ready()  # -> ready
     while control.running:
         for n in range(16):
             catch_rest(n)  # -> catch_rest

@@ -11,7 +11,7 @@ def fib(n):
 
 
 def main():
-    control.ready()
+    control.ready()  # -> ready
     while control.running:
         fib(10)  # -> fib
         control.progress[0] += 1

@@ -25,7 +25,7 @@ def main():
     gate = threading.Event()
     for number in range(3):
         threading.Thread(target=outer, args=(gate, number), name="waits-%d" % number).start()
-    control.ready()
+    control.ready()  # -> ready
     try:
         while control.running:
             control.signal.pause()

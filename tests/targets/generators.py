@@ -104,7 +104,7 @@ def walk_tree():
 
 
 def main():
-    control.ready()
+    control.ready()  # -> ready
     while control.running:
         consume_nested()  # -> consume_nested
         consume_delegated()  # -> consume_delegated

@@ -33,7 +33,7 @@ def main():
         threading.Thread(
             target=waiter, args=(queue.Queue(),), name="waiter-%d" % i, daemon=True
         ).start()
-    control.ready(idle=2 * pairs)
+    control.ready(idle=2 * pairs)  # -> ready
     while control.running:
         busy(500)  # -> busy
         control.progress[0] += 1

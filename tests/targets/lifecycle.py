@@ -31,7 +31,7 @@ def after_exec():
 def main():
     deed = sys.argv[1]
     end = time.perf_counter() + float(sys.argv[2])
-    control.ready()
+    control.ready()  # -> ready
     if deed == "after-exec":
         after_exec()  # -> after_exec
     while control.running:

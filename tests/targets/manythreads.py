@@ -24,7 +24,7 @@ def main():
     event = threading.Event()
     for _ in range(count):
         threading.Thread(target=wait_for_ever, args=(event,), daemon=True).start()
-    control.ready(threads=count + 1)
+    control.ready(threads=count + 1)  # -> ready
     while control.running:
         busy(500)  # -> busy
         control.progress[0] += 1

@@ -36,7 +36,7 @@ def python_work():
 def main():
     worker = threading.Thread(target=native_work, name="native")
     worker.start()  # -> threading.py
-    control.ready()
+    control.ready()  # -> ready
     while control.running:
         python_work()  # -> python_work
         control.progress[0] += 1

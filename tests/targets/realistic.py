@@ -25,7 +25,7 @@ def digest(name, text):
 def main():
     directory = os.path.dirname(ast.__file__)
     texts = list(sources(directory))
-    control.ready(modules=len(texts))
+    control.ready(modules=len(texts))  # -> ready
     while control.running:
         for name, text in texts:
             digest(name, text)

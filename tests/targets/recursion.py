@@ -29,7 +29,7 @@ def fib(n):
 
 
 def main():
-    control.ready()
+    control.ready()  # -> ready
     while control.running:
         for n in range(40):
             ping(n)  # -> ping

@@ -65,7 +65,7 @@ def main():
             target=run_script, args=(run, made, script(k)), name="sub-%d" % k, daemon=True
         )
         worker.start()
-    control.ready()
+    control.ready()  # -> ready
     while control.running:
         for n in range(1000):
             main_branch(n)  # -> main_branch

@@ -36,7 +36,7 @@ def bear(target, arguments):
 
 
 def main():
-    control.ready()
+    control.ready()  # -> ready
     while control.running:
         children = [bear(long_life, ())]  # -> bear
         for n in range(20):

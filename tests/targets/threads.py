@@ -70,7 +70,7 @@ def main():
         worker = threading.Thread(target=work, args=(counts,), name=work.__name__)
         worker.start()  # -> threading.py
         workers.append(worker)
-    control.ready()
+    control.ready()  # -> ready
     while control.running:
         time.sleep(0.05)
         control.progress[0] = sum(counts)

@@ -74,6 +74,7 @@ def calibrate():
     mean = sum(times) / len(times)
     level = sum((h - middle) * (t - mean) for h, t in zip(heights, times))
     level /= sum((h - middle) ** 2 for h in heights)
+    # The price of a call is shared by caller and callee: of the two ends only the sum is sure.
     lowest = max(mean - level * middle - outside, 0.0)
     total = outside + level * DEPTH + lowest
     return [outside / total] + [level / total] * DEPTH + [lowest / total]
@@ -82,7 +83,7 @@ def calibrate():
 def main():
     shares = calibrate() if "--truth" in sys.argv else None
     root = compile_tower(DEPTH)
-    control.ready(shares=shares)
+    control.ready(shares=shares)  # -> ready
     while control.running:
         descend(root, 4)  # -> descend
         control.progress[0] += 1024

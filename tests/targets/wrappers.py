@@ -126,7 +126,7 @@ def with_manager():
 
 
 def main():
-    control.ready()
+    control.ready()  # -> ready
     while control.running:
         call_decorated()  # -> call_decorated
         list_of_leaves()  # -> list_of_leaves
