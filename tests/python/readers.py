@@ -65,8 +65,9 @@ def pprof(path: Path, *options: str) -> str:
 
 
 def pprof_top(path: Path, sample_type: str) -> dict[str, tuple[int, int]]:
-    """By function: self and total, in the sample type's unit."""
-    text = pprof(path, "-top", "-unit=ns", "-nodecount=100000", f"-sample_index={sample_type}")
+    """By function: self and total, in the sample type's unit. pprof would hide what is small."""
+    everything = ["-nodecount=100000", "-nodefraction=0", "-edgefraction=0"]
+    text = pprof(path, "-top", "-unit=ns", *everything, f"-sample_index={sample_type}")
     row = re.compile(r"\s*(\d+)(?:ns)?\s+\S+%\s+\S+%\s+(\d+)(?:ns)?\s+\S+%\s+(.*)")
     matches = map(row.fullmatch, text.splitlines())
     return {m[3]: (int(m[1]), int(m[2])) for m in matches if m}
