@@ -207,7 +207,11 @@ def merge_ends(shares: Sequence[float]) -> list[float]:
     return [shares[0] + shares[-1], *shares[1:-1]]
 
 
+def unevenness(shares: Sequence[float], truth: Sequence[float]) -> float:
+    """Half the summed difference of two distributions, in percentage points."""
+    return 50 * sum(abs(share - true) for share, true in zip(shares, truth, strict=True))
+
+
 def bias_points(shares: Sequence[float], truth: Sequence[float]) -> float:
-    """Half the summed difference of two distributions over the levels, in percentage points."""
-    pairs = zip(merge_ends(shares), merge_ends(truth), strict=True)
-    return 50 * sum(abs(share - true) for share, true in pairs)
+    """The same over a tower, its ends taken as one."""
+    return unevenness(merge_ends(shares), merge_ends(truth))

@@ -40,10 +40,13 @@ def test_cpu_and_wall_shares(pystrobe: Pystrobe, interpreter: Interpreter) -> No
     with running(interpreter, "burn", "nap", cpu=target_cpu) as target:
         recorded = pystrobe.attach(target.pid, seconds=2, rate=1000, cpu=sampler_cpu)
         truth = target.stop()
+    quality = recorded.json()["quality"]
+    # A missed deadline leaves the time until the next to whatever is found there.
+    missed = 50 * (quality["lost"] + quality["late"]) / quality["deadlines"]
     cpu = share_of(recorded.collapsed("--mode", "cpu", "--unit", "ns"), BURNERS)
-    assert cpu == pytest.approx({**percent(truth["cpu"]), "nap": 0}, abs=4)
+    assert cpu == pytest.approx({**percent(truth["cpu"]), "nap": 0}, abs=4 + missed)
     wall = share_of(recorded.collapsed("--mode", "wall", "--unit", "ns"), BURNERS)
-    assert wall == pytest.approx(percent(truth["wall"]), abs=6)
+    assert wall == pytest.approx(percent(truth["wall"]), abs=6 + missed)
 
 
 def test_lock_view_leaves_out_sleep(pystrobe: Pystrobe, newest: Interpreter) -> None:

@@ -2,8 +2,8 @@
 """A binary tree of distinct functions, each of which calls one of its two children.
 
 Every descent takes one function per level, so that each level but the last costs the same, and a
-caller with a callee that is not its child is seen at once. Truth: the cost of a level is the slope
-of the time of towers 0 to DEPTH levels high.
+caller with a callee that is not its child is seen at once. Truth: what a tower of DEPTH levels takes
+beyond one of none, shared by the levels.
 """
 
 import sys
@@ -62,22 +62,19 @@ def best_time(function, *arguments):
 
 
 def calibrate():
-    """Shares of the time outside the tower and at each level."""
+    """Shares of the time outside the tower and at each level.
+
+    The price of a call is shared by caller and callee: of the two ends only the sum is sure.
+    """
     rounds = 200
-    towers = [compile_tower(depth, "calibration") for depth in range(DEPTH + 1)]
-    for root in towers:
+    lowest, highest = (compile_tower(depth, "calibration") for depth in (0, DEPTH))
+    for root in (lowest, highest):
         descend(root, 20)
     outside = best_time(loop_only, rounds)
-    times = [best_time(descend, root, rounds) for root in towers]
-    heights = range(DEPTH + 1)
-    middle = sum(heights) / len(heights)
-    mean = sum(times) / len(times)
-    level = sum((h - middle) * (t - mean) for h, t in zip(heights, times))
-    level /= sum((h - middle) ** 2 for h in heights)
-    # The price of a call is shared by caller and callee: of the two ends only the sum is sure.
-    lowest = max(mean - level * middle - outside, 0.0)
-    total = outside + level * DEPTH + lowest
-    return [outside / total] + [level / total] * DEPTH + [lowest / total]
+    ends = max(best_time(descend, lowest, rounds), outside)
+    total = best_time(descend, highest, rounds)
+    level = (total - ends) / DEPTH
+    return [outside / total] + [level / total] * DEPTH + [(ends - outside) / total]
 
 
 def main():
