@@ -2,8 +2,8 @@
 """A binary tree of distinct functions, each of which calls one of its two children.
 
 Every descent takes one function per level, so that each level but the last costs the same, and a
-caller with a callee that is not its child is seen at once. Truth: what a tower of DEPTH levels takes
-beyond one of none, shared by the levels.
+caller with a callee that is not its child is seen at once. Truth: what a tower of DEPTH levels
+takes beyond one of none, shared by the levels.
 """
 
 import sys
