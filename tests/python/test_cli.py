@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line as a user meets it: refusals, exit codes, signals, files, other people's rights."""
+"""The command line as a user meets it: refusals, exit codes, signals, files, rights of others."""
 
 from __future__ import annotations
 
@@ -528,5 +528,3 @@ def test_doctor(pystrobe: Pystrobe, newest: Interpreter) -> None:
         finished = pystrobe.run("doctor", str(target.pid))
     assert finished.code == 0, finished
     assert pystrobe.run("doctor", str(2**22 + 1)).code == 1
-
-
