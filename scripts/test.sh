@@ -15,7 +15,7 @@ mkdir -p "$results"
 status=0
 
 cmake --build "$build" || exit 1
-ctest --test-dir "$build" --no-tests=error --output-on-failure --progress \
+ctest --test-dir "$build" --no-tests=error --output-on-failure \
   --parallel "$(nproc)" --output-junit "$results/cpp.xml" || status=1
 
 PYSTROBE=$venv/bin/pystrobe PATH=$venv/bin:$PATH \

