@@ -18,8 +18,14 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/pystrobe
 base=$cache/bookworm-git-make.tar
 root=$(mktemp -d "${TMPDIR:-/tmp}/pystrobe-clean.XXXXXX")
 leave() {
-  mountpoint -q "$root/proc" && umount "$root/proc"
-  if [ -n "${KEEP:-}" ]; then echo "clean_chroot: left in $root" >&2; else rm -rf "$root"; fi
+  for place in dev/shm dev/pts proc; do
+    if mountpoint -q "$root/$place"; then umount "$root/$place"; fi
+  done
+  if [ -n "${KEEP:-}" ]; then
+    echo "clean_chroot: left in $root" >&2
+  else
+    rm -rf --one-file-system "$root"
+  fi
 }
 trap leave EXIT
 
@@ -40,7 +46,12 @@ cp -r /etc/apt/sources.list.d /etc/apt/apt.conf.d "$root/etc/apt/"
 for file in /etc/pip.conf /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt; do
   [ ! -e "$file" ] || cp -L "$file" "$root$file"
 done
+chmod 755 "$root"
+mkdir -p "$root/dev/shm"
 mount -t proc proc "$root/proc"
+mount -t devpts -o ptmxmode=0666 devpts "$root/dev/pts"
+mount -t tmpfs tmpfs "$root/dev/shm"
+ln -sf pts/ptmx "$root/dev/ptmx"
 git clone -q --no-hardlinks . "$root/root/pystrobe"
 
 # Node.js has certificates of its own unless told of others.
