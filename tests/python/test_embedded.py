@@ -19,7 +19,7 @@ from find import Interpreter
 from probing import found, ids
 from running import TARGETS
 
-NAMES = ("LIBDIR", "LIBPL", "LDVERSION", "LIBS", "SYSLIBS", "LINKFORSHARED")
+NAMES = ("LIBDIR", "LIBPL", "LDVERSION", "MODLIBS", "LIBS", "SYSLIBS", "LINKFORSHARED")
 ASK = (
     "import json, sys, sysconfig as s\n"
     f"facts = {{name: s.get_config_var(name) or '' for name in {NAMES!r}}}\n"
@@ -52,8 +52,9 @@ def linked_in(interpreter: Interpreter, directory: Path) -> Path:
     archive = Path(facts["LIBPL"]) / f"libpython{facts['LDVERSION']}.a"
     if not archive.exists():
         pytest.skip("no static libpython")
-    libraries = f"{facts['LIBS']} {facts['SYSLIBS']} -lm".split()
-    link(facts, executable, str(archive), *libraries)
+    libraries = f"{facts['MODLIBS']} {facts['LIBS']} {facts['SYSLIBS']} -lm".split()
+    # Debian's archive is not made for position-independent executables, gcc's default.
+    link(facts, executable, "-no-pie", str(archive), *libraries)
     return executable
 
 
