@@ -79,7 +79,7 @@ void SampledThread::TakeCopy(const Tick& tick, uint8_t flags,
   off_cpu_ = !ran && sound && (in_pause || !clock_.Running());
 
   // Idle until the tick before, as far as its CPU time allows.
-  Nanoseconds ran_from = std::min(tick.previous, tick.time - Nanoseconds(cpu_ns));
+  const Nanoseconds ran_from = std::min(tick.previous, tick.time - Nanoseconds(cpu_ns));
   if (emitted_tick_ + 1 < tick.number && ran_from > emitted_until_) {
     Emit(ran_from, 0, tick.number - 1, static_cast<uint8_t>(standing_flags_ | kSampleIdle));
   }
@@ -89,6 +89,19 @@ void SampledThread::TakeCopy(const Tick& tick, uint8_t flags,
   if (off_cpu_) return;  // the start of an idle run: grows until something happens
   if (cpu_ns > 0) flags |= kSampleOnCpu;
   if (tick.late) flags |= kSampleLate;
+  EmitRun(tick, cpu_ns, flags);
+}
+
+// What it ran before the last tick is known by its CPU time only. That it held the lock is known of
+// this tick: the lock's time must not come to more than there was.
+void SampledThread::EmitRun(const Tick& tick, uint64_t cpu_ns, uint8_t flags) {
+  if ((flags & kSampleGil) != 0 && emitted_until_ < tick.previous) {
+    const auto interval = static_cast<uint64_t>((tick.time - tick.previous).count());
+    const uint64_t in_tick = std::min(cpu_ns, interval);
+    Emit(tick.previous, cpu_ns - in_tick, tick.number - 1,
+         static_cast<uint8_t>(flags & ~kSampleGil));
+    cpu_ns = in_tick;
+  }
   Emit(tick.time, cpu_ns, tick.number, flags);
 }
 

@@ -88,6 +88,7 @@ class SampledThread {
 
  private:
   StackId InternStack(Nanoseconds now);
+  void EmitRun(const Tick& tick, uint64_t cpu_ns, uint8_t flags);
   void Emit(Nanoseconds end, uint64_t cpu_ns, uint64_t tick_number, uint8_t flags);
 
   RunContext& context_;
