@@ -33,6 +33,7 @@ build  libgmock-dev      gmock/gmock.h
 test   golang-go         go
 test   chromium          chromium
 test   chromium-driver   chromedriver
+test   strace            strace
 lint   clang-format-19   clang-format-19
 lint   clang-tidy-19     clang-tidy-19
 matrix debootstrap       debootstrap
