@@ -41,9 +41,9 @@ struct Quality {
   uint64_t deadlines = 0;       ///< deadlines that were due
   uint64_t samples = 0;         ///< thread stacks recorded, run-length entries counted once each
   uint64_t taken = 0;           ///< deadlines at which the subject thread's stack was taken
-  uint64_t proved = 0;          ///< of `taken`: the copy was proved consistent
-  uint64_t marked = 0;          ///< of `taken`: kept without proof
-  uint64_t incomplete = 0;      ///< of `taken`: chain not reaching the base frame
+  uint64_t proved = 0;          ///< of `taken`: neither marked nor incomplete
+  uint64_t marked = 0;          ///< of `taken`: kept without proof that the copy is consistent
+  uint64_t incomplete = 0;      ///< of `taken`: a chain not reaching the base frame, or a frame unnamed
   uint64_t late = 0;            ///< deadlines met more than one period late
   uint64_t lost = 0;            ///< deadlines without a sample (read failed, overrun)
   uint64_t retries = 0;         ///< copies repeated to get the proof

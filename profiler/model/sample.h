@@ -15,7 +15,7 @@ enum SampleFlag : uint8_t {
   kSampleOnCpu = 1 << 1,       ///< the thread was running or runnable
   kSampleIdle = 1 << 2,        ///< a run-length entry: the thread did not run in the whole interval
   kSampleMarked = 1 << 3,      ///< the copy was not proved consistent: the stack may be torn
-  kSampleIncomplete = 1 << 4,  ///< the chain did not reach the thread's base frame
+  kSampleIncomplete = 1 << 4,  ///< the chain did not reach the thread's base frame, or a frame has no name
   kSampleLate = 1 << 5,        ///< taken more than one period after its deadline
 };
 

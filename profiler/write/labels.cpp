@@ -32,13 +32,14 @@ std::string Rate(const Metadata& metadata, const Quality& quality) {
 
 std::string Trust(const Quality& quality) {
   if (quality.taken == 0) return "";
-  if (quality.marked == 0 && quality.proved == quality.taken) return "; all proved exact";
+  if (quality.proved == quality.taken) return "; all proved exact";
   if (quality.proved == 0) return "; none proved exact: stacks may be torn";
   // Never rounds a doubt away.
   const double percent =
       100.0 * static_cast<double>(quality.proved) / static_cast<double>(quality.taken);
-  return fmt::format("; {:.1f} % proved exact, {} marked as unproved", std::min(percent, 99.9),
-                     GroupDigits(quality.marked));
+  std::string text = fmt::format("; {:.1f} % proved exact", std::min(percent, 99.9));
+  if (quality.marked > 0) text += fmt::format(", {} marked as unproved", GroupDigits(quality.marked));
+  return text;
 }
 
 std::string Cost(const Quality& quality) {

@@ -70,9 +70,9 @@ class Quality:
     deadlines: int  #: times at which a sample was due
     samples: int  #: thread stacks recorded
     taken: int  #: deadlines at which one was taken
-    proved: int  #: of those, proved consistent
+    proved: int  #: of those, neither marked nor incomplete
     marked: int  #: of those, kept without proof
-    incomplete: int  #: of those, not reaching the thread's first frame
+    incomplete: int  #: of those, not reaching the thread's first frame, or with a frame unnamed
     late: int  #: more than one period after the deadline
     lost: int  #: deadlines without a sample
     retries: int

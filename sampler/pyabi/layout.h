@@ -83,7 +83,8 @@ struct Layout {
     uint32_t thread_id = kAbsent;         ///< pthread_self()
     uint32_t native_thread_id = kAbsent;  ///< 3.11+
     uint32_t frame = kAbsent;             ///< 3.8-3.10 PyFrameObject*; 3.13+ current_frame
-    uint32_t cframe = kAbsent;            ///< 3.11, 3.12: _PyCFrame*, holding current_frame
+    uint32_t cframe = kAbsent;            ///< 3.11, 3.12: the innermost _PyCFrame
+    uint32_t root_cframe = kAbsent;       ///< 3.11, 3.12: the outermost one lies here, past `size`
     uint32_t datastack_chunk = kAbsent;   ///< 3.11+
     uint32_t datastack_top = kAbsent;     ///< 3.11+
     uint32_t status = kAbsent;            ///< 3.13+: bit field, `active` etc.
@@ -92,7 +93,11 @@ struct Layout {
     uint32_t holds_gil = kAbsent;         ///< 3.15+
   } thread;
 
-  uint32_t cframe_current_frame = kAbsent;  ///< 3.11, 3.12: in _PyCFrame
+  /// _PyCFrame, 3.11 and 3.12: what each run of the evaluation loop keeps on the C stack.
+  struct {
+    uint32_t current_frame = kAbsent;
+    uint32_t previous = kAbsent;  ///< the one of the run around it
+  } cframe;
 
   /// PyFrameObject (kFrameObjects) or _PyInterpreterFrame.
   struct {

@@ -35,6 +35,7 @@ constexpr auto kRows = std::to_array<LayoutRow>({
     {FIELD(thread.thread_id),              {  176,   176,   176,   152,   136}},
     {FIELD(thread.frame),                  {   24,    24,    24, kNone, kNone}},
     {FIELD(thread.cframe),                 {kNone, kNone, kNone,    56,    56}},
+    {FIELD(thread.root_cframe),            {kNone, kNone, kNone,   336,   272}},
     {FIELD(thread.native_thread_id),       {kNone, kNone, kNone,   160,   144}},
     {FIELD(thread.datastack_chunk),        {kNone, kNone, kNone,   296,   232}},
     {FIELD(thread.datastack_top),          {kNone, kNone, kNone,   304,   240}},
@@ -86,7 +87,8 @@ constexpr auto kRows = std::to_array<LayoutRow>({
     {FIELD(object.dict_keys),              {   32,    32,    32,    32,    32}},
     {FIELD(object.dict_values),            {   40,    40,    40,    40,    40}},
     {FIELD(object.cell_value),             {   16,    16,    16,    16,    16}},
-    {FIELD(cframe_current_frame),          {kNone, kNone, kNone,     8,     0}},
+    {FIELD(cframe.current_frame),          {kNone, kNone, kNone,     8,     0}},
+    {FIELD(cframe.previous),               {kNone, kNone, kNone,    16,     8}},
 });
 // clang-format on
 #undef FIELD

@@ -36,6 +36,12 @@ RawFrame LoadFrame(const Layout& layout, Address address, const std::byte* bytes
   return frame;
 }
 
+// With which frame a run of the evaluation loop begins: a flag of the Python frame in 3.11, a frame
+// on the C stack in 3.12.
+bool BeginsLoop(const Layout& layout, const RawFrame& frame) {
+  return layout.version < kPython312 ? frame.is_entry : frame.owner >= kFirstInterpreterOwner;
+}
+
 WalkStatus StatusAtEnd(const Layout& layout, bool any, uint8_t last_owner) {
   // An empty chain is a thread without Python frames: just started, or about to end.
   if (!any || layout.frame_style == FrameStyle::kFrameObjects) return WalkStatus::kComplete;
@@ -52,14 +58,14 @@ WalkResult Walk(const StackCopy& copy, const Layout& layout, Address first,
   const bool has_owner = layout.frame_style == FrameStyle::kInterpreterFrames;
   // Frames do not overlap, so a chain with more of them than the copy has room for is a cycle.
   size_t steps_left = copy.byte_count() / sizeof(Address) + 1;
-  Address root = 0;
+  WalkResult result;
   uint8_t last_owner = 0;
   for (Address address = first; address != 0;) {
     if (steps_left-- == 0) return {};
     const std::byte* bytes = copy.Find(address, layout.frame.size);
-    if (bytes == nullptr) return {WalkStatus::kMissing, address, 0};
+    if (bytes == nullptr) return {.status = WalkStatus::kMissing, .missing = address};
     RawFrame frame = LoadFrame(layout, address, bytes);
-    root = address;
+    result.root = address;
     last_owner = frame.owner;
     if (has_owner && frame.owner > kHighestOwner) return {};
     if (!has_owner || IsPythonFrame(layout, frame.owner)) {
@@ -67,8 +73,10 @@ WalkResult Walk(const StackCopy& copy, const Layout& layout, Address first,
       frames.push_back(frame);
     }
     address = Load<Address>(bytes, layout.frame.previous);
+    if (has_owner && !result.loop_caller && BeginsLoop(layout, frame)) result.loop_caller = address;
   }
-  return {StatusAtEnd(layout, root != 0, last_owner), 0, root};
+  result.status = StatusAtEnd(layout, result.root != 0, last_owner);
+  return result;
 }
 
 void TrimToExecuting(const StackCopy& copy, const Layout& layout, std::vector<RawFrame>& frames) {

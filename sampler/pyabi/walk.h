@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sampler/pyabi/layout.h"
@@ -35,6 +36,9 @@ struct WalkResult {
   WalkStatus status = WalkStatus::kBroken;
   Address missing = 0;  ///< kMissing: the frame to copy next
   Address root = 0;     ///< kComplete, kIncomplete: the last frame of the chain, Python or not
+  /// 3.11, 3.12: the frame that entered the innermost run of the evaluation loop, 0 for none; nullopt
+  /// where the chain has no frame such a run begins with.
+  std::optional<Address> loop_caller;
 };
 
 /// Follows the chain from `first`, appending Python frames leaf first to `frames` (cleared before).

@@ -44,6 +44,9 @@ class CodeCache final : public CodeWatch {
   /// that the interpreter pushes for itself.
   std::optional<FrameId> Resolve(const pyabi::RawFrame& frame, Nanoseconds now);
 
+  /// Frames so far that became "<code object gone>".
+  uint64_t unnamed() const { return quality_.unresolved; }
+
   /// True when a stack with this frame may be reused for an equal raw frame without looking again:
   /// false for young and reused addresses.
   bool IsSettled(Address code) const;

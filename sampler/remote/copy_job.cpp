@@ -18,7 +18,6 @@ using pyabi::WalkStatus;
 // microseconds, then the stack is given up. A first look at a stack of 10,000 frames needs
 // about 70.
 constexpr int kMostFetches = 400;
-constexpr size_t kMostCodes = 32;
 
 struct Switches {
   int64_t voluntary, involuntary;
@@ -127,6 +126,9 @@ void CopyJob::WalkAll() {
     thread->status = result.status;
     if (result.status == WalkStatus::kMissing) {
       thread->plan->AddMissing(thread->memory, result.missing);
+    } else if (result.status == WalkStatus::kComplete &&
+               !thread->plan->IsSettled(thread->memory, result)) {
+      thread->status = WalkStatus::kIncomplete;
     } else if (result.status == WalkStatus::kComplete) {
       thread->plan->Learn(thread->memory, thread->frames, result.root);
     }
@@ -144,8 +146,6 @@ void CopyJob::LookAtCodes() {
   code_list_.clear();
   for (ThreadCopy* thread : threads) codes->Select(thread->frames, generation, code_list_);
   if (code_list_.empty()) return;
-  // What is dropped is seldom far from a leaf.
-  if (code_list_.size() > kMostCodes) code_list_.resize(kMostCodes);
   const size_t size = layout->code.size;
   code_bytes_.resize(code_list_.size() * size);
   requests_.clear();

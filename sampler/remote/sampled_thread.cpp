@@ -73,19 +73,18 @@ void SampledThread::TakeCopy(const Tick& tick, uint8_t flags,
   *accounted_ = *stat;
   const bool ran = !SameRun(*stat, last_);
   last_ = *stat;
-  // A thread that was just taken off its CPU would have been charged something. A stack that was
-  // not proved is looked at again.
-  const bool sound = (flags & (kSampleMarked | kSampleIncomplete)) == 0;
-  off_cpu_ = !ran && sound && (in_pause || !clock_.Running());
-
   // Idle until the tick before, as far as its CPU time allows.
   const Nanoseconds ran_from = std::min(tick.previous, tick.time - Nanoseconds(cpu_ns));
   if (emitted_tick_ + 1 < tick.number && ran_from > emitted_until_) {
     Emit(ran_from, 0, tick.number - 1, static_cast<uint8_t>(standing_flags_ | kSampleIdle));
   }
-  stack_ = InternStack(tick.time);
+  if (!InternStack(tick.time)) flags |= kSampleIncomplete;
   has_stack_ = true;
   standing_flags_ = flags & kStandingFlags;
+  // A thread that was just taken off its CPU would have been charged something. A stack that was
+  // not proved is looked at again.
+  const bool sound = (flags & (kSampleMarked | kSampleIncomplete)) == 0;
+  off_cpu_ = !ran && sound && (in_pause || !clock_.Running());
   if (off_cpu_) return;  // the start of an idle run: grows until something happens
   if (cpu_ns > 0) flags |= kSampleOnCpu;
   if (tick.late) flags |= kSampleLate;
@@ -126,7 +125,7 @@ void SampledThread::Emit(Nanoseconds end, uint64_t cpu_ns, uint64_t tick_number,
 }
 
 // Equal frames from the root on have equal stacks: only what changed is looked up.
-StackId SampledThread::InternStack(Nanoseconds now) {
+bool SampledThread::InternStack(Nanoseconds now) {
   const std::vector<pyabi::RawFrame>& fresh = copy_.frames;
   size_t common = 0;
   const size_t most = std::min(fresh.size(), frames_.size());
@@ -135,7 +134,8 @@ StackId SampledThread::InternStack(Nanoseconds now) {
     ++common;
   }
   path_.resize(common);
-  StackId stack = common == 0 ? kEmptyStack : path_.back();
+  stack_ = common == 0 ? kEmptyStack : path_.back();
+  const uint64_t unnamed = context_.codes.unnamed();
   hidden_.clear();
   for (size_t i = fresh.size() - common; i-- > 0;) {
     const auto frame = context_.codes.Resolve(fresh[i], now);
@@ -143,12 +143,12 @@ StackId SampledThread::InternStack(Nanoseconds now) {
       hidden_.push_back(i);
       continue;
     }
-    stack = context_.tables.Push(stack, *frame);
-    path_.push_back(stack);
+    stack_ = context_.tables.Push(stack_, *frame);
+    path_.push_back(stack_);
   }
   frames_ = fresh;
   for (size_t i : hidden_) frames_.erase(frames_.begin() + static_cast<std::ptrdiff_t>(i));
-  return stack;
+  return context_.codes.unnamed() == unnamed;
 }
 
 }  // namespace pystrobe::remote

@@ -87,7 +87,8 @@ class SampledThread {
   uint64_t total_run_delay() const { return total_run_delay_; }
 
  private:
-  StackId InternStack(Nanoseconds now);
+  /// Makes the stack in copy() the thread's. False when a frame of it could not be named.
+  bool InternStack(Nanoseconds now);
   void EmitRun(const Tick& tick, uint64_t cpu_ns, uint8_t flags);
   void Emit(Nanoseconds end, uint64_t cpu_ns, uint64_t tick_number, uint8_t flags);
 

@@ -172,8 +172,9 @@ void SamplingRun::Count(const TickOutcome& outcome) {
     return;
   }
   ++quality_.taken;
-  ++(outcome.marked ? quality_.marked : quality_.proved);
+  if (outcome.marked) ++quality_.marked;
   if (outcome.incomplete) ++quality_.incomplete;
+  if (!outcome.marked && !outcome.incomplete) ++quality_.proved;
 }
 
 void SamplingRun::UpdateFigures() {

@@ -19,6 +19,7 @@ constexpr uint32_t kSlack = 1024;
 constexpr uint32_t kUsualChunk = 16 * 1024;
 constexpr uint64_t kLargestChunk = uint64_t{16} << 20;
 constexpr uint32_t kChunkHeader = 24;
+constexpr uint32_t kCframeWords = 2 * sizeof(Address);  // current_frame, previous: side by side
 constexpr size_t kMostPages = 48;
 constexpr size_t kMostExtras = 256;
 
@@ -35,7 +36,7 @@ StackPlan::StackPlan(const pyabi::Layout& layout, Address tstate)
 
 void StackPlan::AddPredicted(StackCopy& copy) const {
   copy.Add(tstate_, layout_->thread.size);
-  if (cframe_ != 0) copy.Add(cframe_ + layout_->cframe_current_frame, sizeof(Address));
+  for (Address cframe : cframes_) copy.Add(cframe + layout_->cframe.current_frame, kCframeWords);
   for (size_t i = 0; i < pages_.size();) {
     // Neighbouring pages in one piece: a piece costs about as much as 8 KiB of bytes.
     size_t end = i + 1;
@@ -51,16 +52,41 @@ void StackPlan::AddPredicted(StackCopy& copy) const {
 std::optional<Address> StackPlan::FindFirst(const StackCopy& copy) const {
   const auto& t = layout_->thread;
   if (t.frame != kAbsent) return copy.ValueOr0<Address>(tstate_ + t.frame);
-  Address cframe = copy.ValueOr0<Address>(tstate_ + t.cframe);
+  const Address cframe = copy.ValueOr0<Address>(tstate_ + t.cframe);
   if (cframe == 0) return 0;
-  Address at = cframe + layout_->cframe_current_frame;
-  if (copy.Find(at, sizeof(Address)) == nullptr) return std::nullopt;
-  return copy.ValueOr0<Address>(at);
+  const auto first = CurrentFrameOf(copy, cframe);
+  const Address outer = copy.ValueOr0<Address>(cframe + layout_->cframe.previous);
+  if (outer != 0 && !CurrentFrameOf(copy, outer)) return std::nullopt;
+  return first;
 }
 
 void StackPlan::AddFirst(StackCopy& copy) const {
   Address cframe = copy.ValueOr0<Address>(tstate_ + layout_->thread.cframe);
-  copy.Add(cframe + layout_->cframe_current_frame, sizeof(Address));
+  if (CurrentFrameOf(copy, cframe)) {
+    cframe = copy.ValueOr0<Address>(cframe + layout_->cframe.previous);
+  }
+  copy.Add(cframe + layout_->cframe.current_frame, kCframeWords);
+}
+
+std::optional<Address> StackPlan::CurrentFrameOf(const StackCopy& copy, Address cframe) const {
+  const Address at = cframe + layout_->cframe.current_frame;
+  if (copy.Find(at, kCframeWords) == nullptr) return std::nullopt;
+  return copy.ValueOr0<Address>(at);
+}
+
+bool StackPlan::IsSettled(const StackCopy& copy, const pyabi::WalkResult& walk) const {
+  const auto& t = layout_->thread;
+  if (t.cframe == kAbsent) return true;
+  const Address cframe = copy.ValueOr0<Address>(tstate_ + t.cframe);
+  if (cframe == 0 || cframe == tstate_ + t.root_cframe) return true;
+  const Address outer = copy.ValueOr0<Address>(cframe + layout_->cframe.previous);
+  if (walk.loop_caller != CurrentFrameOf(copy, outer)) return false;
+  // A frame that was popped still reads like one.
+  const Address first = FindFirst(copy).value_or(0);
+  const Address chunk = copy.ValueOr0<Address>(tstate_ + t.datastack_chunk);
+  const uint64_t size = copy.ValueOr0<uint64_t>(chunk + layout_->chunk.size);
+  const bool in_chunk = first >= chunk && first < chunk + size;
+  return !in_chunk || first < copy.ValueOr0<Address>(tstate_ + t.datastack_top);
 }
 
 void StackPlan::AddMissing(StackCopy& copy, Address missing) const {
@@ -107,7 +133,12 @@ void StackPlan::Learn(const StackCopy& copy, const std::vector<pyabi::RawFrame>&
     return;
   }
   if (layout_->thread.cframe != kAbsent) {
-    cframe_ = copy.ValueOr0<Address>(tstate_ + layout_->thread.cframe);
+    cframes_.clear();
+    Address cframe = copy.ValueOr0<Address>(tstate_ + layout_->thread.cframe);
+    for (; cframe != 0 && cframes_.size() < 2;
+         cframe = copy.ValueOr0<Address>(cframe + layout_->cframe.previous)) {
+      cframes_.push_back(cframe);
+    }
   }
   LearnChunks(copy);
   extras_.clear();
@@ -182,7 +213,7 @@ void StackPlan::LearnPages(const std::vector<pyabi::RawFrame>& frames) {
 }
 
 void StackPlan::Reset() {
-  cframe_ = 0;
+  cframes_.clear();
   current_ = {0, 0};
   older_.clear();
   extras_.clear();

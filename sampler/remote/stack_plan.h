@@ -27,9 +27,17 @@ class StackPlan {
   void AddPredicted(pyabi::StackCopy& copy) const;
 
   /// The thread's current frame according to the copy, 0 when it has none. Nullopt when the copy
-  /// does not tell (3.11, 3.12: the current C frame moved): then AddFirst adds what is missing.
+  /// does not tell (3.11, 3.12: the evaluation loop was entered or left): then AddFirst adds what is
+  /// missing.
   std::optional<Address> FindFirst(const pyabi::StackCopy& copy) const;
   void AddFirst(pyabi::StackCopy& copy) const;
+
+  /// False when what FindFirst found is no frame yet. In 3.11 and 3.12 a run of the evaluation loop
+  /// announces its _PyCFrame before it fills in the current frame (_PyEval_EvalFrameDefault in
+  /// Python/ceval.c), so for some instructions the thread state leads to what an earlier run left on
+  /// the C stack. Where the chain leaves the innermost run it must arrive at the frame that is
+  /// current in the run around it. `walk`: of this copy.
+  bool IsSettled(const pyabi::StackCopy& copy, const pyabi::WalkResult& walk) const;
 
   /// Adds a range that covers `missing`, a frame the walker did not find: as much of its chunk or
   /// page as is worth the system call.
@@ -53,6 +61,7 @@ class StackPlan {
     uint64_t last_use;
   };
 
+  std::optional<Address> CurrentFrameOf(const pyabi::StackCopy& copy, Address cframe) const;
   bool InCurrentChunk(Address address) const;
   bool InOlderChunk(Address address) const;
   void LearnChunks(const pyabi::StackCopy& copy);
@@ -60,7 +69,7 @@ class StackPlan {
 
   const pyabi::Layout* layout_;
   Address tstate_;
-  Address cframe_ = 0;
+  std::vector<Address> cframes_;  // 3.11, 3.12: the innermost, the one around it
   Chunk current_{0, 0};
   std::vector<Chunk> older_;     // nearest first
   std::vector<Address> extras_;  // frames outside of the chunks

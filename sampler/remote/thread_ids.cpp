@@ -56,8 +56,7 @@ void FindBorrowers(const Memory& memory, const Layout& layout, pid_t pid,
   for (PyThread& borrowed : threads) {
     if (borrowed.interpreter_id == 0) continue;
     auto cframe = memory.Read<Address>(borrowed.tstate + layout.thread.cframe);
-    bool idle =
-        !cframe || (*cframe >= borrowed.tstate && *cframe < borrowed.tstate + layout.thread.size);
+    const bool idle = !cframe || *cframe == borrowed.tstate + layout.thread.root_cframe;
     if (idle) continue;
     // The main thread's stack lies above all others, and its structure elsewhere.
     const PyThread* owner = nullptr;

@@ -90,7 +90,7 @@ Address ReadCurrentFrame(const Memory& memory, const Layout& layout, Address tst
   if (layout.thread.cframe != kAbsent) {
     auto cframe = memory.Read<Address>(tstate + layout.thread.cframe);
     if (!cframe || *cframe == 0) return 0;
-    holder = *cframe + layout.cframe_current_frame;
+    holder = *cframe + layout.cframe.current_frame;
   }
   return memory.Read<Address>(holder).value_or(0);
 }

@@ -167,13 +167,11 @@ void TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved
     flags |= kSampleMarked;
     outcome_.marked = true;
   }
-  if (copy.status != WalkStatus::kComplete) {
-    flags |= kSampleIncomplete;
-    outcome_.incomplete = true;
-  }
+  if (copy.status != WalkStatus::kComplete) flags |= kSampleIncomplete;
   const bool is_subject = &thread == look.subject && look.ticket.outcome.held;
   thread.TakeCopy(tick_, flags, is_subject ? look.job.subject_stat : std::nullopt);
   if (thread.gone()) outcome_.stale_threads = true;
+  if ((thread.standing_flags() & kSampleIncomplete) != 0) outcome_.incomplete = true;
 }
 
 bool TickSampler::HoldsLock(const CopyJob& job, SampledThread& thread) const {

@@ -17,7 +17,7 @@ namespace pystrobe::remote {
 struct TickOutcome {
   bool taken = false;          ///< stacks were copied, or needed no copy
   bool marked = false;         ///< at least one without proof
-  bool incomplete = false;     ///< at least one that did not reach its thread's base
+  bool incomplete = false;     ///< at least one not reaching its thread's base, or with no name
   bool stale_threads = false;  ///< a thread appeared or went: refresh the table
   uint32_t retries = 0;        ///< copies repeated to get the proof
   Nanoseconds held{};          ///< how long the target waited for us

@@ -74,6 +74,13 @@ def test_every_stack_is_possible_at_any_rate(
     check_possible(pystrobe, newest, case, rate, pinned)
 
 
+def test_the_entry_of_the_evaluation_loop_is_no_stack(
+    pystrobe: Pystrobe, interpreter: Interpreter
+) -> None:
+    """C code that calls Python back spends a share of its time just there."""
+    check_possible(pystrobe, interpreter, Case("wrappers"), rate=10000, pinned=False)
+
+
 @pytest.mark.matrix
 @PINNED
 @RATES

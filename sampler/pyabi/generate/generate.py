@@ -82,7 +82,9 @@ def measure(python: str) -> tuple[tuple[int, int, int], dict[str, int]]:
 def validate(name: str, values: dict[str, int]) -> None:
     """Refuses a table whose sizes do not hold their fields, or that contradicts layout.h."""
     for part in ("thread", "frame", "code"):
-        outside = {"code.bytecode", "frame.localsplus"} if name >= "3.11" else {"frame.localsplus"}
+        outside = {"frame.localsplus", "thread.root_cframe"}
+        if name >= "3.11":
+            outside.add("code.bytecode")
         for field, value in values.items():
             inside = field.startswith(part + ".") and field not in outside | {part + ".size"}
             if inside and value >= values[part + ".size"]:

@@ -96,7 +96,9 @@ static void PrintThread(void) {
   OFFSET("thread.state", PyThreadState, state);
 #elif PY_VERSION_HEX >= 0x030B0000
   OFFSET("thread.cframe", PyThreadState, cframe);
-  OFFSET("cframe_current_frame", _PyCFrame, current_frame);
+  OFFSET("thread.root_cframe", PyThreadState, root_cframe);
+  OFFSET("cframe.current_frame", _PyCFrame, current_frame);
+  OFFSET("cframe.previous", _PyCFrame, previous);
 #endif
 #if PY_VERSION_HEX >= 0x030B0000
   OFFSET("thread.native_thread_id", PyThreadState, native_thread_id);

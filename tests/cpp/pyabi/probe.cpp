@@ -123,7 +123,7 @@ std::vector<RawFrame> Frames(const Target& target, Address thread) {
   const auto read = [&](Address at) { return target.memory.Read<Address>(at).value_or(0); };
   Address at = layout.thread.cframe == kAbsent
                    ? read(thread + layout.thread.frame)
-                   : read(read(thread + layout.thread.cframe) + layout.cframe_current_frame);
+                   : read(read(thread + layout.thread.cframe) + layout.cframe.current_frame);
   std::vector<RawFrame> frames;
   for (; at != 0; at = read(at + layout.frame.previous)) {
     RawFrame frame;

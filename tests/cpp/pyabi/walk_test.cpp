@@ -37,6 +37,7 @@ struct FakeFrame {
   uint64_t instruction = 0;
   uint8_t owner = kThread;
   int32_t stacktop = 0;
+  bool is_entry = false;
 };
 
 // Copies the frames, each as a range of its own at the address given.
@@ -53,6 +54,7 @@ StackCopy CopyOf(const std::map<Address, FakeFrame>& frames) {
     std::memcpy(bytes + 16, &frame.instruction, 8);
     std::memcpy(bytes + 24, &frame.owner, 1);
     std::memcpy(bytes + 28, &frame.stacktop, 4);
+    std::memcpy(bytes + 32, &frame.is_entry, 1);
   }
   return copy;
 }
@@ -72,6 +74,24 @@ TEST(Walk, FollowsTheChainFromLeafToRoot) {
   EXPECT_EQ(result.root, kStack);
   EXPECT_THAT(CodesOf(frames), ElementsAre(0xb0, 0xa0));
   EXPECT_EQ(frames[0].instruction, 2U);
+}
+
+TEST(Walk, TellsWhoEnteredTheInnermostLoop) {
+  std::vector<RawFrame> frames;
+  Layout layout = TestLayout({3, 12});
+  StackCopy whole = CopyOf({{kStack, {0, 0, 0, kCStack}},
+                            {kStack + 64, {kStack, 0xa0}},
+                            {kStack + 128, {kStack + 64, 0, 0, kCStack}},
+                            {kStack + 192, {kStack + 128, 0xb0}}});
+  EXPECT_EQ(Walk(whole, layout, kStack + 192, frames).loop_caller, kStack + 64);
+  EXPECT_EQ(Walk(whole, layout, kStack + 64, frames).loop_caller, Address{0});
+  layout = TestLayout({3, 11});
+  layout.frame.is_entry = 32;
+  StackCopy flagged = CopyOf({{kStack, {.code = 0xa0, .is_entry = true}},
+                              {kStack + 64, {.previous = kStack, .code = 0xb0}}});
+  EXPECT_EQ(Walk(flagged, layout, kStack + 64, frames).loop_caller, Address{0});
+  StackCopy none = CopyOf({{kStack, {.code = 0xa0}}});
+  EXPECT_EQ(Walk(none, layout, kStack, frames).loop_caller, std::nullopt);
 }
 
 TEST(Walk, NamesTheFrameThatWasNotCopied) {

@@ -143,7 +143,7 @@ TEST(ThreadList, TheFrameByWhicheverWayTheVersionHasIt) {
   lists.Word(Lists::Place(2) + 40) = 0x4444;
   EXPECT_EQ(ReadCurrentFrame(lists, lists.layout, Lists::Place(2)), 0x4444U);
   lists.layout.thread.cframe = 48;
-  lists.layout.cframe_current_frame = 8;
+  lists.layout.cframe.current_frame = 8;
   lists.Word(Lists::Place(2) + 48) = Lists::Place(5);
   lists.Word(Lists::Place(5) + 8) = 0x5555;
   EXPECT_EQ(ReadCurrentFrame(lists, lists.layout, Lists::Place(2)), 0x5555U);

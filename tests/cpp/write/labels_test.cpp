@@ -70,11 +70,13 @@ TEST(QualityLineTest, SaysThatTheRateWasLowered) {
 
 TEST(QualityLineTest, TellsTheUnusual) {
   Quality quality = GoodRun();
+  quality.proved -= 3;
   quality.incomplete = 3;
   quality.unresolved = 2;
   quality.complete = false;
   quality.cpu_source = "stat";
   const std::string line = QualityLine({}, quality);
+  EXPECT_THAT(line, HasSubstr("; 99.9 % proved exact; 0 late"));
   EXPECT_THAT(line, HasSubstr("3 incomplete, 2 frames without a name"));
   EXPECT_THAT(line, HasSubstr("10 ms ticks"));
   EXPECT_THAT(line, HasSubstr("cut off"));

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/stack_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "sampler/pyabi/walk.h"
+
+namespace pystrobe::remote {
+namespace {
+
+using pyabi::Layout;
+using pyabi::RawFrame;
+using pyabi::StackCopy;
+using pyabi::WalkResult;
+using pyabi::WalkStatus;
+
+constexpr uint8_t kThread = 0, kCStack = 3;
+
+// A thread of 3.12 in memory of our own. Its evaluation loop runs twice, the inner run entered from
+// the frame kOuterFrame.
+class TwoLoops {
+ public:
+  static constexpr Address kBase = 0x10000;
+  static constexpr Address kThreadState = kBase;
+  static constexpr Address kOuterLoop = kBase + 0x100, kInnerLoop = kBase + 0x120;
+  static constexpr Address kOuterEntry = kBase + 0x200, kInnerEntry = kBase + 0x240;
+  static constexpr Address kChunk = kBase + 0x400;
+  static constexpr Address kOuterFrame = kChunk + 0x40, kInnerFrame = kChunk + 0x80;
+
+  TwoLoops() : memory_(0x1000) {
+    layout.version = {3, 12};
+    layout.thread = {.size = 24, .cframe = 0, .root_cframe = 32, .datastack_chunk = 8,
+                     .datastack_top = 16};
+    layout.cframe = {.current_frame = 0, .previous = 8};
+    layout.frame = {.size = 32, .previous = 0, .code = 8, .instruction = 16, .owner = 24};
+    SetWord(kThreadState, kInnerLoop);
+    SetWord(kThreadState + 8, kChunk);
+    SetWord(kThreadState + 16, kInnerFrame + 0x40);
+    SetWord(kChunk + layout.chunk.size, 0x400);
+    SetLoop(kThreadState + 32, 0, 0);
+    SetLoop(kOuterLoop, kOuterFrame, kThreadState + 32);
+    SetLoop(kInnerLoop, kInnerFrame, kOuterLoop);
+    SetFrame(kOuterEntry, 0, 0, kCStack);
+    SetFrame(kOuterFrame, kOuterEntry, 0xa0, kThread);
+    SetFrame(kInnerEntry, kOuterFrame, 0, kCStack);
+    SetFrame(kInnerFrame, kInnerEntry, 0xb0, kThread);
+  }
+
+  void SetWord(Address at, uint64_t value) { std::memcpy(&memory_[at - kBase], &value, 8); }
+  void SetLoop(Address at, Address frame, Address previous) {
+    SetWord(at, frame);
+    SetWord(at + 8, previous);
+  }
+  void SetFrame(Address at, Address previous, Address code, uint8_t owner) {
+    SetWord(at, previous);
+    SetWord(at + 8, code);
+    SetWord(at + 24, owner);
+  }
+
+  // Copies what the plan asks for until the chain is walked; true when it is a stack.
+  bool Settled(StackPlan& plan) {
+    StackCopy copy;
+    plan.AddPredicted(copy);
+    for (reads_ = 1; reads_ < 20; ++reads_) {
+      Fill(copy);
+      const auto first = plan.FindFirst(copy);
+      if (!first) {
+        plan.AddFirst(copy);
+        continue;
+      }
+      const WalkResult walk = Walk(copy, layout, *first, frames_);
+      if (walk.status == WalkStatus::kMissing) {
+        plan.AddMissing(copy, walk.missing);
+        continue;
+      }
+      if (walk.status != WalkStatus::kComplete || !plan.IsSettled(copy, walk)) return false;
+      plan.Learn(copy, frames_, walk.root);
+      return true;
+    }
+    ADD_FAILURE() << "the plan never asks for what is missing";
+    return false;
+  }
+  bool Settled() {
+    StackPlan plan(layout, kThreadState);
+    return Settled(plan);
+  }
+
+  Layout layout;
+  int reads() const { return reads_; }
+  const std::vector<RawFrame>& frames() const { return frames_; }
+
+ private:
+  void Fill(StackCopy& copy) {
+    std::vector<pyabi::ReadRequest> requests;
+    copy.AppendRequests(0, requests);
+    for (const auto& request : requests) {
+      std::memset(request.into, 0, request.size);
+      if (request.address < kBase || request.address + 8 > kBase + memory_.size()) continue;
+      const size_t offset = request.address - kBase;
+      std::memcpy(request.into, &memory_[offset], std::min(request.size, memory_.size() - offset));
+    }
+  }
+
+  std::vector<std::byte> memory_;
+  std::vector<RawFrame> frames_;
+  int reads_ = 0;
+};
+
+TEST(StackPlan, OneReadIsEnoughTheSecondTime) {
+  TwoLoops target;
+  StackPlan plan(target.layout, TwoLoops::kThreadState);
+  EXPECT_TRUE(target.Settled(plan));
+  EXPECT_EQ(target.frames().size(), 2U);
+  EXPECT_GT(target.reads(), 1);
+  EXPECT_TRUE(target.Settled(plan));
+  EXPECT_EQ(target.reads(), 1);
+}
+
+TEST(StackPlan, WhereNoLoopRunsThereIsNoStack) {
+  TwoLoops target;
+  target.SetWord(TwoLoops::kThreadState, TwoLoops::kThreadState + 32);
+  EXPECT_TRUE(target.Settled());
+  EXPECT_TRUE(target.frames().empty());
+}
+
+// The loop has been announced, its current frame not filled in yet.
+TEST(StackPlan, WhatAnEarlierRunLeftIsNoStack) {
+  TwoLoops nothing;
+  nothing.SetWord(TwoLoops::kInnerLoop, 0);
+  EXPECT_FALSE(nothing.Settled());
+
+  TwoLoops elsewhere;
+  elsewhere.SetFrame(TwoLoops::kInnerEntry, TwoLoops::kOuterEntry, 0, kCStack);
+  EXPECT_FALSE(elsewhere.Settled());
+
+  TwoLoops same_loop;
+  same_loop.SetWord(TwoLoops::kInnerLoop, TwoLoops::kOuterFrame);
+  EXPECT_FALSE(same_loop.Settled());
+}
+
+TEST(StackPlan, AFrameThatWasPoppedIsNoStack) {
+  TwoLoops target;
+  target.SetWord(TwoLoops::kThreadState + 16, TwoLoops::kInnerFrame);
+  EXPECT_FALSE(target.Settled());
+}
+
+}  // namespace
+}  // namespace pystrobe::remote
