@@ -30,7 +30,8 @@ struct Sample {
   uint64_t cpu_ns = 0;  ///< what the kernel charged the thread in it
   ThreadIndex thread{};
   StackId stack = kEmptyStack;
-  uint32_t count = 1;   ///< deadlines covered: 1, or more for a run-length entry of an idle thread
+  uint32_t count = 1;   ///< deadlines covered: 1; more for a run-length entry of an idle thread; 0 for
+                        ///< what it ran in the stack before, between two deadlines
   uint8_t flags = 0;    ///< SampleFlag bits
 
   friend bool operator==(const Sample&, const Sample&) = default;

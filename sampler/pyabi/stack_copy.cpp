@@ -23,17 +23,9 @@ void StackCopy::AppendRequests(size_t first_range, std::vector<ReadRequest>& req
   }
 }
 
-const std::byte* StackCopy::Find(Address address, size_t size) const {
-  auto look = [&](const Range& range) -> const std::byte* {
-    if (address < range.address || size > range.size) return nullptr;
-    if (address - range.address > range.size - size) return nullptr;
-    return buffer_.data() + range.offset + (address - range.address);
-  };
-  if (hint_ < ranges_.size()) {
-    if (const std::byte* found = look(ranges_[hint_])) return found;
-  }
+const std::byte* StackCopy::FindAnywhere(Address address, size_t size) const {
   for (size_t i = ranges_.size(); i-- > 0;) {
-    if (const std::byte* found = look(ranges_[i])) {
+    if (const std::byte* found = FindIn(ranges_[i], address, size)) {
       hint_ = i;
       return found;
     }

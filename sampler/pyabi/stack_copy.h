@@ -34,7 +34,12 @@ class StackCopy {
 
   /// The copied bytes [address, address + size), or null when they were not copied. Where ranges
   /// overlap, the one added last wins.
-  const std::byte* Find(Address address, size_t size) const;
+  const std::byte* Find(Address address, size_t size) const {
+    if (hint_ < ranges_.size()) {
+      if (const std::byte* found = FindIn(ranges_[hint_], address, size)) return found;
+    }
+    return FindAnywhere(address, size);
+  }
 
   /// A value out of the copy; 0 when it was not copied.
   template <typename T>
@@ -49,6 +54,13 @@ class StackCopy {
   size_t byte_count() const { return used_; }
 
  private:
+  const std::byte* FindIn(const Range& range, Address address, size_t size) const {
+    if (address < range.address || size > range.size) return nullptr;
+    if (address - range.address > range.size - size) return nullptr;
+    return buffer_.data() + range.offset + (address - range.address);
+  }
+  const std::byte* FindAnywhere(Address address, size_t size) const;
+
   std::vector<Range> ranges_;
   std::vector<std::byte> buffer_;
   size_t used_ = 0;

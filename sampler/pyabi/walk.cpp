@@ -53,8 +53,9 @@ WalkStatus StatusAtEnd(const Layout& layout, bool any, uint8_t last_owner) {
 }  // namespace
 
 WalkResult Walk(const StackCopy& copy, const Layout& layout, Address first,
-                std::vector<RawFrame>& frames) {
+                std::vector<RawFrame>& frames, std::vector<Address>& loop_frames) {
   frames.clear();
+  loop_frames.clear();
   const bool has_owner = layout.frame_style == FrameStyle::kInterpreterFrames;
   // Frames do not overlap, so a chain with more of them than the copy has room for is a cycle.
   size_t steps_left = copy.byte_count() / sizeof(Address) + 1;
@@ -65,17 +66,18 @@ WalkResult Walk(const StackCopy& copy, const Layout& layout, Address first,
     const std::byte* bytes = copy.Find(address, layout.frame.size);
     if (bytes == nullptr) return {.status = WalkStatus::kMissing, .missing = address};
     RawFrame frame = LoadFrame(layout, address, bytes);
-    result.root = address;
     last_owner = frame.owner;
     if (has_owner && frame.owner > kHighestOwner) return {};
     if (!has_owner || IsPythonFrame(layout, frame.owner)) {
       if (frame.code == 0) return {};
       frames.push_back(frame);
+    } else {
+      loop_frames.push_back(address);
     }
     address = Load<Address>(bytes, layout.frame.previous);
     if (has_owner && !result.loop_caller && BeginsLoop(layout, frame)) result.loop_caller = address;
   }
-  result.status = StatusAtEnd(layout, result.root != 0, last_owner);
+  result.status = StatusAtEnd(layout, first != 0, last_owner);
   return result;
 }
 

@@ -35,13 +35,13 @@ enum class WalkStatus {
 struct WalkResult {
   WalkStatus status = WalkStatus::kBroken;
   Address missing = 0;  ///< kMissing: the frame to copy next
-  Address root = 0;     ///< kComplete, kIncomplete: the last frame of the chain, Python or not
   /// 3.11, 3.12: the frame that entered the innermost run of the evaluation loop, 0 for none; nullopt
   /// where the chain has no frame such a run begins with.
   std::optional<Address> loop_caller;
 };
 
-/// Follows the chain from `first`, appending Python frames leaf first to `frames` (cleared before).
+/// Follows the chain from `first`, appending Python frames leaf first to `frames` (cleared before),
+/// and the addresses of the evaluation loop's own to `loop_frames` (cleared too).
 ///
 /// When a chain is complete, by version (Python/ceval.c, Python/pystate.c of each):
 /// 3.8-3.10  f_back is null; a generator is linked to its caller before it becomes current, so the
@@ -51,7 +51,7 @@ struct WalkResult {
 /// 3.12+     the last frame is the one the evaluation loop keeps on the C stack (3.12, 3.13) or the
 ///           thread's base frame (3.14+), not a Python frame.
 WalkResult Walk(const StackCopy& copy, const Layout& layout, Address first,
-                std::vector<RawFrame>& frames);
+                std::vector<RawFrame>& frames, std::vector<Address>& loop_frames);
 
 /// Unpaused copies on 3.11-3.13: drops frames above the rootmost one that says it is executing
 /// (`stacktop` == -1), which is the real leaf of that instant. No-op elsewhere.

@@ -64,16 +64,12 @@ void CodeCache::Select(const std::vector<pyabi::RawFrame>& frames, uint64_t gene
 void CodeCache::Update(std::span<const std::pair<Address, CodeIdentity>> identities,
                        uint64_t generation, Nanoseconds now) {
   now_ = now;
+  if (generation != generation_) ++epoch_;
   generation_ = generation;
   for (const auto& [code, identity] : identities) {
     Entry& entry = Load(code, now);
     if (!entry.known || entry.info.identity != identity) {
-      if (entry.known) {
-        ++quality_.reused_code;
-        entry.reused = true;
-        entry.frames.clear();
-        churning_until_ = now + kChurn;
-      }
+      if (entry.known) NoteReuse(entry, now);
       Replace(entry, now);
       // Gone between the pause and the reading of its names, and another one is there already.
       if (entry.known && entry.info.identity != identity) entry.known = false;
@@ -108,6 +104,14 @@ void CodeCache::Replace(Entry& entry, Nanoseconds now) {
                               static_cast<uint32_t>(entry.info.identity.first_line)});
   entry.checked = now;
   entry.generation = generation_;
+}
+
+void CodeCache::NoteReuse(Entry& entry, Nanoseconds now) {
+  ++quality_.reused_code;
+  ++epoch_;
+  entry.reused = true;
+  entry.frames.clear();
+  churning_until_ = now + kChurn;
 }
 
 std::optional<FrameId> CodeCache::Resolve(const pyabi::RawFrame& frame, Nanoseconds now) {
@@ -153,11 +157,8 @@ void CodeCache::CheckSome(Nanoseconds now) {
     if (!target_.memory().Read(entry.code, bytes.data(), bytes.size()) ||
         pyabi::IdentityOf(layout, bytes) != entry.info.identity) {
       // Dead or replaced. Only its address's next use can tell what is there.
-      ++quality_.reused_code;
-      entry.reused = true;
+      NoteReuse(entry, now);
       entry.known = false;
-      entry.frames.clear();
-      churning_until_ = now + kChurn;
     } else {
       entry.generation = generation_;
     }

@@ -48,8 +48,9 @@ class CodeCache final : public CodeWatch {
   uint64_t unnamed() const { return quality_.unresolved; }
 
   /// True when a stack with this frame may be reused for an equal raw frame without looking again:
-  /// false for young and reused addresses.
+  /// false for young and reused addresses. Once true it stays so while epoch() is the same.
   bool IsSettled(Address code) const;
+  uint64_t epoch() const { return epoch_; }
 
   /// Re-reads the identities of a few entries that are due. Outside of pauses.
   void CheckSome(Nanoseconds now);
@@ -71,6 +72,7 @@ class CodeCache final : public CodeWatch {
 
   Entry& Load(Address code, Nanoseconds now);
   void Replace(Entry& entry, Nanoseconds now);
+  void NoteReuse(Entry& entry, Nanoseconds now);
   bool NeedsLook(const Entry& entry, uint64_t generation) const;
 
   const Target& target_;
@@ -80,6 +82,7 @@ class CodeCache final : public CodeWatch {
   uint64_t generation_ = 0;  // of the last copy
   Nanoseconds now_{};
   Nanoseconds churning_until_{};
+  uint64_t epoch_ = 0;
   FunctionId gone_function_;
   HashMap<Address, std::unique_ptr<Entry>> entries_;
   std::vector<Entry*> order_;  ///< for CheckSome, round robin

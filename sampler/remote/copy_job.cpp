@@ -51,11 +51,29 @@ GilState GilReader::Decode(Moment moment) const {
 }
 
 void CopyJob::Run() {
-  start = MonotonicNow();
   identities.clear();
   subject_cpu = -1;
+  subject_stat.reset();
+  if (prove) {
+    RunProved();
+  } else {
+    descheduled = true;
+    Copy();
+  }
+}
+
+void CopyJob::RunProved() {
+  start = MonotonicNow();
   own_cpu = sched_getcpu();
-  Switches before = OwnSwitches();
+  const Switches before = OwnSwitches();
+  Copy();
+  ReadWitness();
+  descheduled = OwnSwitches() != before || sched_getcpu() != own_cpu;
+  ReadSubjectStat();
+  end = MonotonicNow();
+}
+
+void CopyJob::Copy() {
   first_pending_.assign(threads.size(), 0);
   for (ThreadCopy* thread : threads) {
     thread->memory.Clear();
@@ -79,11 +97,7 @@ void CopyJob::Run() {
     read_ok = ReadPending();
   }
   if (read_ok && codes != nullptr) LookAtCodes();
-  ReadWitness();
   gil_state = gil != nullptr ? gil->Decode(GilReader::kAfter) : GilState{};
-  descheduled = OwnSwitches() != before || sched_getcpu() != own_cpu;
-  ReadSubjectStat();
-  end = MonotonicNow();
 }
 
 bool CopyJob::NeedsAttention() const {
@@ -122,7 +136,8 @@ void CopyJob::WalkAll() {
       thread->plan->AddFirst(thread->memory);
       continue;
     }
-    pyabi::WalkResult result = pyabi::Walk(thread->memory, *layout, *first, thread->frames);
+    pyabi::WalkResult result =
+        pyabi::Walk(thread->memory, *layout, *first, thread->frames, thread->loop_frames);
     thread->status = result.status;
     if (result.status == WalkStatus::kMissing) {
       thread->plan->AddMissing(thread->memory, result.missing);
@@ -130,7 +145,7 @@ void CopyJob::WalkAll() {
                !thread->plan->IsSettled(thread->memory, result)) {
       thread->status = WalkStatus::kIncomplete;
     } else if (result.status == WalkStatus::kComplete) {
-      thread->plan->Learn(thread->memory, thread->frames, result.root);
+      thread->plan->Learn(thread->memory, thread->frames, thread->loop_frames);
     }
   }
 }
@@ -176,7 +191,6 @@ void CopyJob::ReadWitness() {
 }
 
 void CopyJob::ReadSubjectStat() {
-  subject_stat.reset();
   if (witness.schedstat_fd < 0) return;
   char text[128];
   ssize_t length = pread(witness.schedstat_fd, text, sizeof text, 0);

@@ -25,6 +25,7 @@ struct ThreadCopy {
   StackPlan* plan = nullptr;  ///< not owned
   pyabi::StackCopy memory;
   std::vector<pyabi::RawFrame> frames;  ///< leaf first
+  std::vector<Address> loop_frames;     ///< where the evaluation loop's own lie
   pyabi::WalkStatus status = pyabi::WalkStatus::kBroken;
 };
 
@@ -85,6 +86,7 @@ struct CopyJob {
   Address generation_address = 0;  ///< 3.14+: where dead code objects are counted, else 0
   CpuWitness witness;              ///< of the subject, the thread to be held
   std::vector<ThreadCopy*> threads;  ///< the subject first
+  bool prove = true;                 ///< false: spend nothing on the proof, which there is none of then
 
   // Results.
   bool read_ok = false;
@@ -116,6 +118,8 @@ struct CopyJob {
   void Run();
 
  private:
+  void RunProved();
+  void Copy();
   bool ReadPending();
   void WalkAll();
   bool Fetch();

@@ -78,6 +78,10 @@ void SampledThread::TakeCopy(const Tick& tick, uint8_t flags,
   if (emitted_tick_ + 1 < tick.number && ran_from > emitted_until_) {
     Emit(ran_from, 0, tick.number - 1, static_cast<uint8_t>(standing_flags_ | kSampleIdle));
   }
+  // Put to sleep by the kernel, not by us; a thread that has the lock is awake.
+  const bool fell_asleep = ran && (flags & kSampleGil) == 0 && !clock_.Running();
+  const uint64_t left_cpu_ns = fell_asleep && was_running_ ? EmitLastRun(tick, cpu_ns) : cpu_ns;
+  was_running_ = ran && !fell_asleep;
   if (!InternStack(tick.time)) flags |= kSampleIncomplete;
   has_stack_ = true;
   standing_flags_ = flags & kStandingFlags;
@@ -86,9 +90,20 @@ void SampledThread::TakeCopy(const Tick& tick, uint8_t flags,
   const bool sound = (flags & (kSampleMarked | kSampleIncomplete)) == 0;
   off_cpu_ = !ran && sound && (in_pause || !clock_.Running());
   if (off_cpu_) return;  // the start of an idle run: grows until something happens
-  if (cpu_ns > 0) flags |= kSampleOnCpu;
+  if (left_cpu_ns > 0) flags |= kSampleOnCpu;
   if (tick.late) flags |= kSampleLate;
-  EmitRun(tick, cpu_ns, flags);
+  EmitRun(tick, left_cpu_ns, flags);
+}
+
+// What a thread ran before it fell asleep it ran in the stack that was seen running, not in the one
+// it sleeps in. Returns the CPU time that does not fit in there.
+uint64_t SampledThread::EmitLastRun(const Tick& tick, uint64_t cpu_ns) {
+  const auto room = static_cast<uint64_t>(std::max<int64_t>(0, (tick.time - emitted_until_).count()));
+  const uint64_t run = std::min(cpu_ns, room);
+  if (run == 0) return cpu_ns;
+  const auto flags = static_cast<uint8_t>((standing_flags_ & ~kSampleGil) | kSampleOnCpu);
+  Emit(emitted_until_ + Nanoseconds(static_cast<int64_t>(run)), run, emitted_tick_, flags);
+  return cpu_ns - run;
 }
 
 // What it ran before the last tick is known by its CPU time only. That it held the lock is known of
@@ -117,7 +132,7 @@ void SampledThread::Emit(Nanoseconds end, uint64_t cpu_ns, uint64_t tick_number,
   sample.cpu_ns = cpu_ns;
   sample.thread = index_;
   sample.stack = stack_;
-  sample.count = static_cast<uint32_t>(std::max<uint64_t>(1, tick_number - emitted_tick_));
+  sample.count = static_cast<uint32_t>(tick_number - emitted_tick_);
   sample.flags = flags;
   context_.samples.push_back(sample);
   emitted_until_ = end;
@@ -125,14 +140,25 @@ void SampledThread::Emit(Nanoseconds end, uint64_t cpu_ns, uint64_t tick_number,
 }
 
 // Equal frames from the root on have equal stacks: only what changed is looked up.
-bool SampledThread::InternStack(Nanoseconds now) {
+size_t SampledThread::CountCommon() {
   const std::vector<pyabi::RawFrame>& fresh = copy_.frames;
-  size_t common = 0;
   const size_t most = std::min(fresh.size(), frames_.size());
-  while (common < most && fresh[fresh.size() - 1 - common] == frames_[frames_.size() - 1 - common] &&
-         context_.codes.IsSettled(fresh[fresh.size() - 1 - common].code)) {
+  if (settled_epoch_ != context_.codes.epoch()) settled_ = 0;
+  settled_epoch_ = context_.codes.epoch();
+  size_t common = 0;
+  while (common < most) {
+    const pyabi::RawFrame& frame = fresh[fresh.size() - 1 - common];
+    if (frame != frames_[frames_.size() - 1 - common]) break;
+    if (common >= settled_ && !context_.codes.IsSettled(frame.code)) break;
     ++common;
   }
+  settled_ = common;
+  return common;
+}
+
+bool SampledThread::InternStack(Nanoseconds now) {
+  const std::vector<pyabi::RawFrame>& fresh = copy_.frames;
+  const size_t common = CountCommon();
   path_.resize(common);
   stack_ = common == 0 ? kEmptyStack : path_.back();
   const uint64_t unnamed = context_.codes.unnamed();

@@ -89,7 +89,10 @@ class SampledThread {
  private:
   /// Makes the stack in copy() the thread's. False when a frame of it could not be named.
   bool InternStack(Nanoseconds now);
+  /// How many frames, from the root on, are those of the last stack still.
+  size_t CountCommon();
   void EmitRun(const Tick& tick, uint64_t cpu_ns, uint8_t flags);
+  uint64_t EmitLastRun(const Tick& tick, uint64_t cpu_ns);
   void Emit(Nanoseconds end, uint64_t cpu_ns, uint64_t tick_number, uint8_t flags);
 
   RunContext& context_;
@@ -103,6 +106,7 @@ class SampledThread {
   SchedStat last_;    // as of the last sample
   SchedStat looked_;  // what MayHaveRun saw
   bool off_cpu_ = false;
+  bool was_running_ = false;  // at the last look
   bool gone_ = false;
   bool has_stack_ = false;
   int last_cpu_ = 0;
@@ -111,6 +115,8 @@ class SampledThread {
   std::vector<pyabi::RawFrame> frames_;  // of stack_, leaf first
   std::vector<StackId> path_;            // root first: the stack up to each frame
   std::vector<size_t> hidden_;           // positions of frames that are not shown, falling
+  size_t settled_ = 0;                   // frames from the root on whose codes were settled ...
+  uint64_t settled_epoch_ = 0;           // ... in this epoch of the code cache
   StackId stack_ = kEmptyStack;
   uint8_t standing_flags_ = 0;  // of the last copy, for the run-length entries that repeat it
   Nanoseconds emitted_until_;

@@ -126,40 +126,45 @@ void StackPlan::AddMissing(StackCopy& copy, Address missing) const {
 }
 
 void StackPlan::Learn(const StackCopy& copy, const std::vector<pyabi::RawFrame>& frames,
-                      Address root) {
+                      const std::vector<Address>& loop_frames) {
   ++stamp_;
   if (layout_->frame_style == FrameStyle::kFrameObjects) {
     LearnPages(frames);
     return;
   }
-  if (layout_->thread.cframe != kAbsent) {
-    cframes_.clear();
-    Address cframe = copy.ValueOr0<Address>(tstate_ + layout_->thread.cframe);
-    for (; cframe != 0 && cframes_.size() < 2;
-         cframe = copy.ValueOr0<Address>(cframe + layout_->cframe.previous)) {
-      cframes_.push_back(cframe);
-    }
-  }
+  if (layout_->thread.cframe != kAbsent) LearnCframes(copy);
   LearnChunks(copy);
   extras_.clear();
-  // Every frame of the chain is followed again, the evaluation loop's own included: they are not in
-  // `frames`.
-  Address address = FindFirst(copy).value_or(0);
-  while (address != 0 && extras_.size() < kMostExtras) {
-    if (!InCurrentChunk(address) && !InOlderChunk(address)) extras_.push_back(address);
-    if (address == root) break;
-    address = copy.ValueOr0<Address>(address + layout_->frame.previous);
+  last_held_ = current_;
+  auto learn = [&](Address address) {
+    if (!InAnyChunk(address) && extras_.size() < kMostExtras) extras_.push_back(address);
+  };
+  for (const pyabi::RawFrame& frame : frames) learn(frame.frame);
+  for (Address frame : loop_frames) learn(frame);
+}
+
+// Asked for one frame after the other, which mostly lie in the same.
+bool StackPlan::InAnyChunk(Address address) {
+  if (last_held_.Holds(address)) return true;
+  if (current_.Holds(address)) {
+    last_held_ = current_;
+    return true;
   }
+  for (const Chunk& chunk : older_) {
+    if (!chunk.Holds(address)) continue;
+    last_held_ = chunk;
+    return true;
+  }
+  return false;
 }
 
-bool StackPlan::InCurrentChunk(Address address) const {
-  return address >= current_.address && address < current_.address + current_.used;
-}
-
-bool StackPlan::InOlderChunk(Address address) const {
-  return std::any_of(older_.begin(), older_.end(), [&](const Chunk& chunk) {
-    return address >= chunk.address && address < chunk.address + chunk.used;
-  });
+void StackPlan::LearnCframes(const StackCopy& copy) {
+  cframes_.clear();
+  Address cframe = copy.ValueOr0<Address>(tstate_ + layout_->thread.cframe);
+  for (; cframe != 0 && cframes_.size() < 2;
+       cframe = copy.ValueOr0<Address>(cframe + layout_->cframe.previous)) {
+    cframes_.push_back(cframe);
+  }
 }
 
 void StackPlan::LearnChunks(const StackCopy& copy) {

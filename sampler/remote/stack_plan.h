@@ -44,7 +44,8 @@ class StackPlan {
   void AddMissing(pyabi::StackCopy& copy, Address missing) const;
 
   /// Learns from a copy that was walked to its end.
-  void Learn(const pyabi::StackCopy& copy, const std::vector<pyabi::RawFrame>& frames, Address root);
+  void Learn(const pyabi::StackCopy& copy, const std::vector<pyabi::RawFrame>& frames,
+             const std::vector<Address>& loop_frames);
 
   /// Forgets everything: the predicted ranges could not be read (unmapped meanwhile).
   void Reset();
@@ -55,6 +56,7 @@ class StackPlan {
   struct Chunk {
     Address address;
     uint32_t used;  ///< bytes from its start that hold frames
+    bool Holds(Address at) const { return at >= address && at < address + used; }
   };
   struct Page {
     Address address;
@@ -62,8 +64,8 @@ class StackPlan {
   };
 
   std::optional<Address> CurrentFrameOf(const pyabi::StackCopy& copy, Address cframe) const;
-  bool InCurrentChunk(Address address) const;
-  bool InOlderChunk(Address address) const;
+  bool InAnyChunk(Address address);
+  void LearnCframes(const pyabi::StackCopy& copy);
   void LearnChunks(const pyabi::StackCopy& copy);
   void LearnPages(const std::vector<pyabi::RawFrame>& frames);
 
@@ -72,6 +74,7 @@ class StackPlan {
   std::vector<Address> cframes_;  // 3.11, 3.12: the innermost, the one around it
   Chunk current_{0, 0};
   std::vector<Chunk> older_;     // nearest first
+  Chunk last_held_{0, 0};        // the chunk that held the frame asked for last
   std::vector<Address> extras_;  // frames outside of the chunks
   std::vector<Page> pages_;      // 3.8-3.10, by address
   uint64_t stamp_ = 0;

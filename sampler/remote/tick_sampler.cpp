@@ -16,8 +16,6 @@ constexpr size_t kMostOthers = 16;
 // may run without ever taking the lock).
 constexpr size_t kChecksAfterSwitch = 64;
 constexpr size_t kChecksOtherwise = 8;
-// More than a pause can cost: what a thread waited beyond it was not our doing.
-constexpr Nanoseconds kContextSwitches = std::chrono::microseconds(50);
 
 // PyThreadState._status.active (Include/cpython/pystate.h, 3.12+): the thread is attached.
 constexpr uint32_t kStatusActive = 1U << 4;
@@ -86,6 +84,7 @@ TickSampler::Look& TickSampler::NewLook(LockDomain& domain) {
   look.subject = nullptr;
   look.others.clear();
   look.begun = look.copied = false;
+  look.held = {};
   return look;
 }
 
@@ -111,7 +110,8 @@ void TickSampler::Begin(Look& look) {
   const uint32_t generation = job.layout->interpreter.code_object_generation;
   job.generation_address =
       generation == pyabi::kAbsent ? 0 : look.subject->id().interpreter + generation;
-  job.witness = look.subject->Witness();
+  job.prove = pauser_.mode_in_use() != PauseMode::kNone;
+  job.witness = job.prove ? look.subject->Witness() : CpuWitness{};
   job.threads.assign(1, &look.subject->copy());
   for (SampledThread* other : look.others) job.threads.push_back(&other->copy());
   look.ticket = pauser_.Begin(job, look.subject->id().tid, look.subject->last_cpu());
@@ -123,6 +123,9 @@ void TickSampler::Complete(Look& look) {
     if (!look.begun) Begin(look);
     pauser_.Finish(look.ticket, look.job);
     look.begun = false;
+    ++look.held.copies;
+    look.held.copying += look.ticket.outcome.held_for;
+    look.held.disturbed |= look.job.descheduled;
     if (look.job.subject_cpu >= 0) look.subject->set_last_cpu(look.job.subject_cpu);
     if (Good(look)) break;
     if (tries + 1 == kMostTries) break;
@@ -153,10 +156,20 @@ void TickSampler::Record(Look& look) {
     TakeStack(look, *other, all_frozen || other->StoodStillSince());
   }
   outcome_.taken = true;
-  outcome_.held += std::min(Nanoseconds(static_cast<int64_t>(look.subject->last_run_delay())),
-                            look.ticket.outcome.held_for + kContextSwitches);
+  outcome_.held += HeldFor(look);
   look.domain->switch_number = job.gil_state.switch_number;
   look.domain->last_subject = look.subject;
+}
+
+Nanoseconds TickSampler::HeldFor(Look& look) {
+  switch (pauser_.mode_in_use()) {
+    case PauseMode::kNone: return {};
+    // A stopped thread does not wait for a CPU: run_delay knows nothing of it.
+    case PauseMode::kPtrace: return look.held.copying;
+    default: break;
+  }
+  look.held.waited = Nanoseconds(static_cast<int64_t>(look.subject->last_run_delay()));
+  return held_time_.Estimate(look.held);
 }
 
 void TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved) {

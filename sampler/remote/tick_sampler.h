@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "profiler/model/recording.h"
+#include "sampler/remote/held_time.h"
 #include "sampler/remote/pauser.h"
 #include "sampler/remote/thread_table.h"
 
@@ -50,6 +51,7 @@ class TickSampler {
     PauseTicket ticket;
     bool begun = false;   ///< a copy is under way or done
     bool copied = false;  ///< there is something to record
+    HeldCopies held;
   };
 
   void StartLocked(LockDomain& domain);
@@ -62,6 +64,7 @@ class TickSampler {
   void Complete(Look& look);
   bool Good(const Look& look) const;
   void Record(Look& look);
+  Nanoseconds HeldFor(Look& look);
   void TakeStack(const Look& look, SampledThread& thread, bool proved);
   bool HoldsLock(const CopyJob& job, SampledThread& thread) const;
 
@@ -74,6 +77,7 @@ class TickSampler {
   RunContext& context_;
   ThreadTable& threads_;
   Pauser& pauser_;
+  HeldTime held_time_;
   Tick tick_;
   TickOutcome outcome_;
   bool started_ = false;

@@ -72,13 +72,13 @@ class TwoLoops {
         plan.AddFirst(copy);
         continue;
       }
-      const WalkResult walk = Walk(copy, layout, *first, frames_);
+      const WalkResult walk = Walk(copy, layout, *first, frames_, loop_frames_);
       if (walk.status == WalkStatus::kMissing) {
         plan.AddMissing(copy, walk.missing);
         continue;
       }
       if (walk.status != WalkStatus::kComplete || !plan.IsSettled(copy, walk)) return false;
-      plan.Learn(copy, frames_, walk.root);
+      plan.Learn(copy, frames_, loop_frames_);
       return true;
     }
     ADD_FAILURE() << "the plan never asks for what is missing";
@@ -107,6 +107,7 @@ class TwoLoops {
 
   std::vector<std::byte> memory_;
   std::vector<RawFrame> frames_;
+  std::vector<Address> loop_frames_;
   int reads_ = 0;
 };
 
