@@ -45,7 +45,7 @@ class Dump:
     executable: str
     command: tuple[str, ...]
     threads: tuple[ThreadStack, ...]  #: the main thread first
-    held_ns: int  #: the longest time that a thread was held still
+    held_ns: int  #: how long the process was held still, in all
 
 
 def dump(pid: int, *, locals: bool = False, pause: str = "auto") -> Dump:
