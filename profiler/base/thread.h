@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starting threads. std::thread throws when the kernel gives none; here that is an error like any
+// other. [any thread]
+#pragma once
+
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "profiler/base/error.h"
+
+namespace pystrobe {
+
+/// A thread that runs `function`. Fails with kIo when there may be no more threads (limits of the
+/// user or of a container); `name` tells in the message what it was to be: "the pacer".
+template <typename Function>
+[[nodiscard]] Result<std::thread> StartThread(std::string_view name, Function&& function) {
+  try {
+    return std::thread(std::forward<Function>(function));
+  } catch (const std::system_error& error) {
+    auto failed =
+        FailErrno(error.code().value(), ErrorCode::kIo, "cannot start a thread for {}", name);
+    failed.error().hint =
+        "The user or the container has as many threads as it may: see `ulimit -u` and pids.max of "
+        "the cgroup.";
+    return failed;
+  }
+}
+
+}  // namespace pystrobe
