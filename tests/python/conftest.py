@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +16,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "interpreters")]
 
 import find  # noqa: E402
+from browser import Browser, missing, running_browser  # noqa: E402
+from html_page import SIZE  # noqa: E402
 from oracle import Oracle  # noqa: E402
 from pystrobe_command import REPOSITORY, Pystrobe, find_executable  # noqa: E402
 
@@ -96,3 +98,27 @@ def example(write_example: Path, tmp_path: Path) -> Example:
         return path
 
     return write
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[Browser]:
+    if lack := missing():
+        pytest.skip(f"{lack} (Debian packages chromium and chromium-driver)")
+    with running_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(window: Browser) -> Iterator[Browser]:
+    """A browser as a test expects it; what goes wrong in the page fails the test."""
+    window.resize(*SIZE)
+    window.color_scheme("light")
+    window.console()
+    yield window
+    assert window.console() == []
+
+
+@pytest.fixture
+def shop(page: Browser, example: Example) -> Browser:
+    page.open(example("shop", ".html"))
+    return page

@@ -13,130 +13,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Browser, missing, running_browser
+from browser import Browser
 from conftest import Example
+from html_page import (
+    Node,
+    canvas_box,
+    choose_threads,
+    encode,
+    fill,
+    next_frame,
+    pixels,
+    rows,
+    set_query,
+    settle,
+)
 
-SIZE = (1280, 800)
 EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide"]
-
-
-@pytest.fixture(scope="module")
-def window() -> Iterator[Browser]:
-    if lack := missing():
-        pytest.skip(f"{lack} (Debian packages chromium and chromium-driver)")
-    with running_browser() as browser:
-        yield browser
-
-
-@pytest.fixture
-def page(window: Browser) -> Iterator[Browser]:
-    """A browser as a test expects it; what goes wrong in the page fails the test."""
-    window.resize(*SIZE)
-    window.color_scheme("light")
-    window.console()
-    yield window
-    assert window.console() == []
-
-
-@pytest.fixture
-def shop(page: Browser, example: Example) -> Browser:
-    page.open(example("shop", ".html"))
-    return page
-
-
-class Node:
-    """A node of the drawn graph, by its share of the width and its row."""
-
-    def __init__(self, page: Browser, row: int, begin: float, end: float) -> None:
-        left, top, width, _ = canvas_box(page)
-        height = page.script(
-            "const style = getComputedStyle(document.documentElement);"
-            "return parseFloat(style.getPropertyValue('--row'))"
-        )
-        self.left, self.right = left + begin * width, left + end * width
-        self.x = (self.left + self.right) / 2
-        self.y = top + 1 + (row + 0.5) * height
-
-
-def canvas_box(page: Browser) -> list[float]:
-    box = page.script(
-        "const b = document.querySelector('canvas').getBoundingClientRect();"
-        "return [b.x, b.y, b.width, b.height]"
-    )
-    assert isinstance(box, list)
-    return box
-
-
-def encode(page: Browser) -> Node:
-    return Node(page, 3, 0, 0.4)
-
-
-def pixels(page: Browser, node: Node) -> Counter[tuple[int, int, int]]:
-    """The colours in the middle of a node, by how often."""
-    data = page.script(
-        "const [x, y, width] = arguments, height = 14;"
-        "const c = document.querySelector('canvas'), b = c.getBoundingClientRect();"
-        "const copy = new OffscreenCanvas(width, height);"
-        "const to = copy.getContext('2d', {willReadFrequently: true}), s = c.width / b.width;"
-        "to.imageSmoothingEnabled = false;"
-        "to.drawImage(c, s * (x - b.x), s * (y - b.y - height / 2), s * width, s * height,"
-        "             0, 0, width, height);"
-        "return Array.from(to.getImageData(0, 0, width, height).data)",
-        node.left + 2,
-        node.y,
-        max(1, int(node.right - node.left) - 4),
-    )
-    return Counter((r, g, b) for r, g, b in zip(data[0::4], data[1::4], data[2::4], strict=True))
-
-
-def fill(page: Browser, node: Node) -> tuple[int, int, int]:
-    return pixels(page, node).most_common(1)[0][0]
-
-
-def rows(page: Browser) -> dict[str, tuple[str, str, str]]:
-    """The table: (self, total, place) by name, in the order shown."""
-    table = page.script(
-        "return [...document.querySelectorAll('section.table tbody tr')]"
-        ".map((row) => [...row.cells].map((cell) => cell.innerText.trim()))"
-    )
-    return {name: (own, total, place) for own, total, name, place in table}
-
-
-def settle(page: Browser, where: str) -> None:
-    """Waits until the graph has arrived at a node and the table tells of it."""
-    page.until("return document.querySelector('#scope').innerText.startsWith(arguments[0])", where)
-
-
-def next_frame(page: Browser) -> None:
-    """Waits until what was asked for is drawn."""
-    page.script(
-        "return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-    )
-
-
-def set_query(page: Browser, text: str) -> str:
-    page.script(
-        "const q = document.querySelector('#query'); q.value = arguments[0];"
-        "q.dispatchEvent(new Event('input'))",
-        text,
-    )
-    return page.text("#found") if text else ""
-
-
-def choose_threads(page: Browser, label: str) -> None:
-    page.script(
-        "const s = document.querySelector('#threads');"
-        "s.value = [...s.options].find((o) => o.text.startsWith(arguments[0])).value;"
-        "s.dispatchEvent(new Event('change'))",
-        label,
-    )
-
 
 # --- what is in the file ---
 
@@ -458,87 +355,3 @@ def test_names_are_text_whatever_they_hold(page: Browser, example: Example) -> N
     assert "<unknown>" in found
     assert "1 thread" not in page.text("#path")
     assert "outside Python functions 1.00 ms" in page.text("#detail")
-
-
-# --- to be read by everyone ---
-
-CONTRAST = """
-const luminance = (color) => {
-  const [r, g, b] = color.map((v) => v / 255)
-    .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-};
-const parse = (text) => {
-  const found = text.match(/[\\d.]+/g).map(Number);
-  return text.startsWith('color(') ? [255 * found[0], 255 * found[1], 255 * found[2], found[3] ?? 1]
-                                   : [...found, 1].slice(0, 4);
-};
-const backOf = (e) => {
-  for (; e; e = e.parentElement) {
-    const color = parse(getComputedStyle(e).backgroundColor);
-    if (color[3] === 1) return color.slice(0, 3);
-  }
-  return [255, 255, 255];
-};
-const poor = [];
-for (const e of document.body.querySelectorAll('*')) {
-  const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-  if (!own || !e.checkVisibility() || e.disabled || e.closest('script, select, noscript')) continue;
-  const a = luminance(parse(getComputedStyle(e).color).slice(0, 3)), b = luminance(backOf(e));
-  const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-  if (ratio < 4.5) poor.push(`${e.tagName} ${e.innerText.slice(0, 30)}: ${ratio.toFixed(2)}`);
-}
-return poor;
-"""
-
-
-def luminance(color: tuple[int, int, int]) -> float:
-    linear = [
-        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
-        for c in (v / 255 for v in color)
-    ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_in_light_and_dark(shop: Browser, scheme: str) -> None:
-    shop.color_scheme(scheme)
-    shop.click("#help")
-    next_frame(shop)
-    back = luminance(fill(shop, Node(shop, 3, 0.61, 0.66)))
-    assert (back > 0.8) if scheme == "light" else (back < 0.05)
-    assert shop.script(CONTRAST) == []
-    for query in ("", "json"):
-        set_query(shop, query)
-        next_frame(shop)
-        for node in (
-            encode(shop),
-            Node(shop, 2, 0, 2 / 3),
-            Node(shop, 1, 2 / 3, 1),
-            Node(shop, 0, 0, 1),
-        ):
-            colors = pixels(shop, node)
-            ground = luminance(colors.most_common(1)[0][0])
-            light, dark = max(map(luminance, colors)), min(map(luminance, colors))
-            best = max((light + 0.05) / (ground + 0.05), (ground + 0.05) / (dark + 0.05))
-            assert best >= 4.5, f"text in the graph, search {query!r}"
-
-
-@pytest.mark.parametrize("width", [400, 1280, 3840])
-def test_fits_narrow_and_wide_windows(shop: Browser, width: int) -> None:
-    shop.resize(width, 900)
-    assert shop.script("return document.documentElement.scrollWidth") <= width
-    assert canvas_box(shop)[2] > 0.5 * width
-    node = encode(shop)
-    shop.click_at(node.x, node.y)
-    settle(shop, "in Json.encode")
-
-
-def test_prints_in_light_colours_on_one_sheet_and_a_table(shop: Browser) -> None:
-    shop.color_scheme("dark")
-    shop.script("dispatchEvent(new Event('beforeprint'))")
-    assert luminance(fill(shop, Node(shop, 3, 0.61, 0.66))) > 0.9
-    assert not shop.script("return document.querySelector('.toolbar').checkVisibility()")
-    shop.script("dispatchEvent(new Event('afterprint'))")
-    assert luminance(fill(shop, Node(shop, 3, 0.61, 0.66))) < 0.05
-    assert shop.script("return document.querySelector('.toolbar').checkVisibility()")
