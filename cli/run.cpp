@@ -66,6 +66,17 @@ std::unique_ptr<remote::Sampler> AttachWhenUp(pid_t child, const remote::Sampler
   }
 }
 
+/// Waits for the child's end. Its exit status, or ours when nobody can tell it.
+int ExitStatusOf(pid_t child, StopSignals& signals) {
+  WaitForEnd(child);
+  // From the moment it is reaped its pid may be another process'.
+  signals.StopForwarding();
+  const auto status = Reap(child);
+  if (status) return *status;
+  PrintError(status.error());
+  return kExitFailure;
+}
+
 }  // namespace
 
 int Run(const RunOptions& options) {
@@ -88,12 +99,16 @@ int Run(const RunOptions& options) {
   }
   signals.ForwardTo(*child);
   signals.Release();
-  ChildWatcher watcher(*child, signals.stop());
   std::optional<remote::EndReason> end;
-  const auto sampler = AttachWhenUp(*child, options.record.sampler, watcher);
+  std::unique_ptr<remote::Sampler> sampler;
+  const auto watcher = ChildWatcher::Start(*child, signals.stop());
+  if (watcher) {
+    sampler = AttachWhenUp(*child, options.record.sampler, **watcher);
+  } else {
+    PrintError(Wrap(watcher.error(), "the program runs, but is not sampled").error());
+  }
   if (sampler != nullptr) end = (*session)->Sample(*sampler, /*show_progress=*/false);
-  const int status = watcher.Reap();
-  signals.StopForwarding();
+  const int status = ExitStatusOf(*child, signals);
   if (sampler == nullptr) return status;
   if (end == remote::EndReason::kTargetExecuted && !options.record.quiet) {
     PrintNote("the program replaced itself by another one (exec), which ended the sampling");

@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "profiler/base/scoped_fd.h"
+#include "profiler/base/thread.h"
 
 namespace pystrobe::cli {
 namespace {
@@ -28,12 +29,14 @@ bool Become(const Invoker& invoker) {
 
 /// In the child: never returns. Writes errno to `report` when the program cannot be started.
 [[noreturn]] void Start(const std::vector<std::string>& command,
-                        const std::optional<Invoker>& invoker, const sigset_t& mask, int report) {
+                        const std::optional<Invoker>& invoker, const sigset_t& mask,
+                        const struct sigaction& on_child, int report) {
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   // Handlers go with exec, an ignored signal and the mask do not.
   signal(SIGPIPE, SIG_DFL);
+  sigaction(SIGCHLD, &on_child, nullptr);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   if (!invoker || Become(*invoker)) execvp(arguments[0], arguments.data());
   const int error_number = errno;
@@ -65,8 +68,12 @@ Result<pid_t> Spawn(const std::vector<std::string>& command, const std::optional
   }
   const ScopedFd reading(ends[0]);
   ScopedFd writing(ends[1]);
+  // Who started us may have ignored SIGCHLD, and the kernel would discard the exit status.
+  struct sigaction standard{}, on_child{};
+  standard.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &standard, &on_child);
   const pid_t child = fork();
-  if (child == 0) Start(command, invoker, mask, writing.get());
+  if (child == 0) Start(command, invoker, mask, on_child, writing.get());
   if (child < 0) return FailErrno(errno, ErrorCode::kIo, "cannot start a process");
   writing.reset();
   int error_number = 0;
@@ -83,13 +90,18 @@ int ShellStatus(int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-ChildWatcher::ChildWatcher(pid_t child, std::atomic<bool>& ended) : child_(child) {
+Result<std::unique_ptr<ChildWatcher>> ChildWatcher::Start(pid_t child, std::atomic<bool>& ended) {
+  std::unique_ptr<ChildWatcher> watcher(new ChildWatcher(child));
   // Signals are the main thread's business: they must interrupt its waits.
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  thread_ = std::thread([this, &ended] { Watch(ended); });
+  auto thread =
+      StartThread("the program's end", [self = watcher.get(), &ended] { self->Watch(ended); });
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  if (!thread) return std::unexpected(thread.error());
+  watcher->thread_ = *std::move(thread);
+  return watcher;
 }
 
 ChildWatcher::~ChildWatcher() {
@@ -97,11 +109,7 @@ ChildWatcher::~ChildWatcher() {
 }
 
 void ChildWatcher::Watch(std::atomic<bool>& ended) {
-  siginfo_t info{};
-  while (waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOWAIT) != 0 &&
-         errno == EINTR) {
-    continue;
-  }
+  WaitForEnd(child_);
   ended = true;
   const std::lock_guard lock(mutex_);
   over_ = true;
@@ -113,10 +121,19 @@ bool ChildWatcher::WaitFor(Nanoseconds timeout) {
   return changed_.wait_for(lock, timeout, [this] { return over_; });
 }
 
-int ChildWatcher::Reap() {
-  thread_.join();
+void WaitForEnd(pid_t child) {
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+    continue;
+  }
+}
+
+Result<int> Reap(pid_t child) {
   int status = 0;
-  while (waitpid(child_, &status, 0) < 0 && errno == EINTR) continue;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno == EINTR) continue;
+    return FailErrno(errno, ErrorCode::kUnreadable, "cannot learn how process {} ended", child);
+  }
   return ShellStatus(status);
 }
 

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -22,8 +23,9 @@ namespace pystrobe::cli {
 
 /// Starts `command` (found in the PATH) as a child with our stdin, stdout, stderr and process
 /// group, as `invoker` if there is one, with signal mask `mask`. Returns when the program was
-/// started. Fails with kNotFound when there is none of that name, kPermission when it may not be
-/// started. [no other threads yet]
+/// started; from then on SIGCHLD is not ignored here, so that Reap() learns how it ended. Fails
+/// with kNotFound when there is none of that name, kPermission when it may not be started. [no
+/// other threads yet]
 Result<pid_t> Spawn(const std::vector<std::string>& command, const std::optional<Invoker>& invoker,
                     const sigset_t& mask);
 
@@ -34,8 +36,8 @@ int ShellStatus(int wait_status);
 /// become another process' before.
 class ChildWatcher {
  public:
-  /// `ended` is set when the child has ended.
-  ChildWatcher(pid_t child, std::atomic<bool>& ended);
+  /// Sets `ended` when the child has ended. Fails when there may be no more threads.
+  static Result<std::unique_ptr<ChildWatcher>> Start(pid_t child, std::atomic<bool>& ended);
   /// The child must have ended or be about to.
   ~ChildWatcher();
   ChildWatcher(const ChildWatcher&) = delete;
@@ -43,10 +45,9 @@ class ChildWatcher {
 
   /// Waits at most `timeout`; true when the child has ended.
   bool WaitFor(Nanoseconds timeout);
-  /// Waits for the end and reaps. The exit status as ShellStatus has it.
-  int Reap();
 
  private:
+  explicit ChildWatcher(pid_t child) : child_(child) {}
   void Watch(std::atomic<bool>& ended);
 
   pid_t child_;
@@ -55,5 +56,10 @@ class ChildWatcher {
   bool over_ = false;  // guarded by mutex_
   std::thread thread_;
 };
+
+/// Waits until the child has ended, and does not reap it: its pid stays its own.
+void WaitForEnd(pid_t child);
+/// Waits for the end and reaps. The exit status as ShellStatus has it.
+Result<int> Reap(pid_t child);
 
 }  // namespace pystrobe::cli

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <set>
-#include <thread>
 
 #include "profiler/base/proc.h"
+#include "profiler/base/thread.h"
 #include "sampler/remote/doctor.h"
 #include "sampler/remote/identify.h"
 #include "sampler/remote/permission.h"
@@ -95,7 +95,7 @@ std::vector<Check> CheckInterpreter(const TargetInfo& info, size_t thread_count)
 }
 
 /// The CPUs that the process' threads may use and a thread of ours cannot enter.
-std::set<int> ClosedCpus(const std::vector<pid_t>& tids) {
+Result<std::set<int>> ClosedCpus(const std::vector<pid_t>& tids) {
   cpu_set_t theirs;
   CPU_ZERO(&theirs);
   for (pid_t tid : tids) {
@@ -105,7 +105,7 @@ std::set<int> ClosedCpus(const std::vector<pid_t>& tids) {
   }
   std::set<int> closed;
   // Tried by a thread of its own, so that no other thread's affinity is touched.
-  std::thread([&] {
+  auto thread = StartThread("trying the CPUs", [&] {
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
       if (!CPU_ISSET(cpu, &theirs)) continue;
       cpu_set_t one;
@@ -113,13 +113,17 @@ std::set<int> ClosedCpus(const std::vector<pid_t>& tids) {
       CPU_SET(cpu, &one);
       if (sched_setaffinity(0, sizeof one, &one) != 0) closed.insert(cpu);
     }
-  }).join();
+  });
+  if (!thread) return std::unexpected(thread.error());
+  thread->join();
   return closed;
 }
 
 Check CheckCpus(const std::vector<pid_t>& tids) {
   Check check{.name = "CPUs shared"};
-  std::set<int> closed = ClosedCpus(tids);
+  auto tried = ClosedCpus(tids);
+  if (!tried) return FromError(check.name, tried.error());
+  const std::set<int>& closed = *tried;
   check.seen = closed.empty() ? "all that it may use are open to the sampler"
                               : fmt::format("{} that it may use are closed to us, CPU {} first",
                                             closed.size(), *closed.begin());

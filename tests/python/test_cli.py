@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import signal
 import subprocess
@@ -452,6 +453,56 @@ def test_run_what_is_not_python(pystrobe: Pystrobe) -> None:
     assert "nothing was sampled" in finished.err
 
 
+def test_run_tells_the_status_where_ended_children_are_ignored(pystrobe: Pystrobe) -> None:
+    with subprocess.Popen(
+        [str(pystrobe.executable), "run", "--", "sh", "-c", "exit 3"],
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    ) as process:
+        assert process.wait(timeout=30) == 3
+
+
+def without_threads(pystrobe: Pystrobe, *arguments: str) -> Finished:
+    """A limit on the stack is also the size of a thread's, and this one fits nowhere."""
+    size = 1 << 50
+    done = subprocess.run(
+        [str(pystrobe.executable), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (size, size)),
+    )
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def test_run_goes_on_unsampled_where_no_thread_may_start(pystrobe: Pystrobe) -> None:
+    finished = without_threads(pystrobe, "run", "--", "sh", "-c", "sleep 0.2; exit 4")
+    assert finished.code == 4, finished
+    assert "the program runs, but is not sampled: cannot start a thread" in finished.err
+    assert "ulimit -u" in finished.err
+
+
+def test_run_forwards_nothing_to_a_program_that_is_reaped(
+    pystrobe: Pystrobe, tmp_path: Path
+) -> None:
+    """Its pid may be another process' by then. strace holds us where that is so."""
+    log = tmp_path / "calls"
+    tracing = ("-e", "trace=wait4,kill", "-e", "inject=wait4:delay_exit=2000000", "-o", str(log))
+    command = (*tracing, str(pystrobe.executable), "run", "--", "sh", "-c", "exit 4")
+    with subprocess.Popen(
+        ["strace", *command], stderr=subprocess.DEVNULL, start_new_session=True
+    ) as strace:
+        deadline = time.monotonic() + 20
+        while not (log.exists() and "wait4" in log.read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        (traced,) = Path(f"/proc/{strace.pid}/task/{strace.pid}/children").read_text().split()
+        os.kill(int(traced), signal.SIGTERM)
+        assert strace.wait(timeout=30) == 4
+    assert "SIGTERM" in log.read_text()
+    assert "kill(" not in log.read_text()
+
+
 def test_run_very_short_program(pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path) -> None:
     finished = run_python(pystrobe, newest, script(tmp_path, "pass\n"))
     assert finished.code == 0, finished
@@ -530,3 +581,11 @@ def test_doctor(pystrobe: Pystrobe, newest: Interpreter) -> None:
         finished = pystrobe.run("doctor", str(target.pid))
     assert finished.code == 0, finished
     assert pystrobe.run("doctor", str(2**22 + 1)).code == 1
+
+
+def test_doctor_tells_where_no_thread_may_start(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "tower") as target:
+        finished = without_threads(pystrobe, "doctor", str(target.pid))
+    assert finished.code == 1, finished
+    assert re.search(r"fail +CPUs shared +cannot start a thread", finished.out), finished
+    assert "ulimit -u" in finished.out
