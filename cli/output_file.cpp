@@ -85,25 +85,8 @@ void GiveTo(int fd, const std::optional<Invoker>& invoker) {
 }  // namespace
 
 OutputFile::OutputFile(OutputRequest request, ScopedFd fd, bool created, bool is_regular)
-    : request_(std::move(request)), fd_(std::move(fd)), remove_(created), is_regular_(is_regular) {}
-
-OutputFile::OutputFile(OutputFile&& other) noexcept
-    : request_(std::move(other.request_)),
-      fd_(std::move(other.fd_)),
-      remove_(std::exchange(other.remove_, false)),
-      is_regular_(other.is_regular_) {}
-
-OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
-  // The other one's destructor settles what becomes of ours.
-  std::swap(request_, other.request_);
-  std::swap(fd_, other.fd_);
-  std::swap(remove_, other.remove_);
-  std::swap(is_regular_, other.is_regular_);
-  return *this;
-}
-
-OutputFile::~OutputFile() {
-  if (remove_) ::unlink(request_.path.c_str());
+    : request_(std::move(request)), fd_(std::move(fd)), is_regular_(is_regular) {
+  if (created) unkept_ = UnkeptFile(request_.path);
 }
 
 Result<OutputFile> OutputFile::Open(const OutputRequest& request, bool force,
@@ -151,13 +134,11 @@ Result<void> OutputFile::Truncate() {
   return {};
 }
 
-Result<ScopedFd> OutputFile::StartStream() {
-  if (auto truncated = Truncate(); !truncated) return std::unexpected(truncated.error());
+Result<ScopedFd> OutputFile::OpenStream() const {
   ScopedFd stream(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 3));
   if (!stream.valid()) {
     return FailErrno(errno, ErrorCode::kIo, "cannot duplicate the descriptor of {}", request_.path);
   }
-  remove_ = false;
   return stream;
 }
 
@@ -173,10 +154,10 @@ Result<void> OutputFile::Fill(FunctionRef<Result<void>(write::Output&)> write) {
   if (!done) {
     if (output.closed() && request_.to_stdout()) return {};
     if (is_regular_) ::unlink(request_.path.c_str());
-    remove_ = false;
+    Keep();
     return Wrap(done.error(), "{}", request_.to_stdout() ? "standard output" : request_.path);
   }
-  remove_ = false;
+  Keep();
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/invoker.h"
+#include "cli/unkept_file.h"
 #include "profiler/base/error.h"
 #include "profiler/base/function_ref.h"
 #include "profiler/base/scoped_fd.h"
@@ -31,17 +32,16 @@ class OutputFile {
   /// contents then stay until the first byte is written. Errors name the path.
   static Result<OutputFile> Open(const OutputRequest& request, bool force,
                                  const std::optional<Invoker>& invoker);
-  OutputFile(OutputFile&& other) noexcept;
-  OutputFile& operator=(OutputFile&& other) noexcept;
-  /// Removes a file that we created and that was not kept.
-  ~OutputFile();
 
   const OutputRequest& request() const { return request_; }
   /// A file that can be read again while it is written, not a pipe or a device.
   bool is_regular() const { return is_regular_; }
 
-  /// Truncates and gives a second descriptor of the file, for a stream of bytes. Keeps the file.
-  Result<ScopedFd> StartStream();
+  /// A second descriptor of the file, for who writes it bit by bit. Who writes truncates and calls
+  /// Keep() when something is in it.
+  Result<ScopedFd> OpenStream() const;
+  /// The file stays. One that we created is removed otherwise when this object goes.
+  void Keep() { unkept_.Keep(); }
   /// Truncates, lets `write` fill the file, and keeps it if all went well.
   Result<void> Fill(FunctionRef<Result<void>(write::Output&)> write);
 
@@ -51,7 +51,7 @@ class OutputFile {
 
   OutputRequest request_;
   ScopedFd fd_;
-  bool remove_ = false;  ///< created by us and not kept
+  UnkeptFile unkept_;  ///< if created by us
   bool is_regular_ = false;
 };
 

@@ -30,27 +30,39 @@ Result<void> RecordingSession::OpenOutputs() {
   return {};
 }
 
-std::optional<remote::EndReason> RecordingSession::Sample(remote::Sampler& sampler,
-                                                          bool show_progress) {
-  auto fd = CreateMemoryFile();
+Result<ScopedFd> RecordingSession::OpenRecording() {
   for (auto output = outputs_.begin(); output != outputs_.end(); ++output) {
     if (output->request().format != write::Format::kStrobe || !output->is_regular()) continue;
-    fd = output->StartStream();
-    stream_ = output->request();
+    stream_ = std::move(*output);
     outputs_.erase(output);
-    break;
+    return stream_->OpenStream();
   }
+  return CreateMemoryFile();
+}
+
+void RecordingSession::KeepOnSecond(int memory_fd) {
+  if (stream_) {
+    stream_->Keep();
+    signals_.KeepOnSecond(-1, Name(), invoker_);
+    return;
+  }
+  const std::string temporary = PlacesToKeep("", kProcessEnvironment).front();
+  signals_.KeepOnSecond(memory_fd, fmt::format("{}/pystrobe-{}.strobe", temporary, getpid()),
+                        invoker_);
+}
+
+std::string RecordingSession::Name() const { return stream_ ? stream_->request().path : "memory"; }
+
+std::optional<remote::EndReason> RecordingSession::Sample(remote::Sampler& sampler,
+                                                          bool show_progress) {
+  auto fd = OpenRecording();
   if (!fd) {
     sampling_error_ = fd.error();
     return std::nullopt;
   }
-  const std::string temporary = PlacesToKeep("", kProcessEnvironment).front();
-  signals_.KeepOnSecond(
-      stream_ ? -1 : fd->get(),
-      stream_ ? stream_->path : fmt::format("{}/pystrobe-{}.strobe", temporary, getpid()),
-      invoker_);
-  recorder_ = std::make_unique<Recorder>(*std::move(fd), stream_ ? stream_->path : "memory",
-                                         signals_.stop());
+  const int number = fd->get();
+  recorder_ = std::make_unique<Recorder>(*std::move(fd), Name(), signals_.stop(),
+                                         [this, number] { KeepOnSecond(number); });
   ProgressLine progress(show_progress && !options_.quiet && isatty(STDERR_FILENO) == 1);
   auto end = sampler.Run(*recorder_, signals_.stop(),
                          [&progress](const remote::Progress& now) { progress.Show(now); });
@@ -65,11 +77,11 @@ bool RecordingSession::Report(int table_fd) {
     PrintError(*sampling_error_);
     good = false;
   }
-  if (recorder_ == nullptr) return false;
+  if (recorder_ == nullptr || !recorder_->begun()) return false;
   const std::optional<Error> failure = recorder_->failure();
   ScopedFd fd = recorder_->TakeFd();
   ScopedFd copy(fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
-  auto recording = store::StrobeFile::Open(std::move(copy), stream_ ? stream_->path : "memory");
+  auto recording = store::StrobeFile::Open(std::move(copy), Name());
   if (failure) {
     PrintError(Wrap(*failure, "sampling ended early").error());
     good = false;
@@ -86,8 +98,8 @@ bool RecordingSession::Report(int table_fd) {
   }
   if (stream_ && !failure) {
     if (!options_.quiet || !good) {
-      PrintNote(fmt::format("wrote {}; {}", stream_->path,
-                            write::HowToOpen(write::Format::kStrobe, stream_->path)));
+      PrintNote(
+          fmt::format("wrote {}; {}", Name(), write::HowToOpen(write::Format::kStrobe, Name())));
     }
   } else if (!good) {
     Keep(fd.get());
@@ -97,7 +109,7 @@ bool RecordingSession::Report(int table_fd) {
 }
 
 void RecordingSession::Keep(int fd) {
-  const std::string near = stream_            ? stream_->path
+  const std::string near = stream_            ? Name()
                            : outputs_.empty() ? ""
                                               : outputs_.front().request().path;
   const auto kept = KeepRecording(fd, PlacesToKeep(near, kProcessEnvironment),

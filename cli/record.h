@@ -29,19 +29,26 @@ class RecordingSession {
   std::optional<remote::EndReason> Sample(remote::Sampler& sampler, bool show_progress);
 
   /// Writes files and prints table and quality line to `table_fd`. If anything fails, the recording
-  /// is kept somewhere and the place is told. True when all went well.
+  /// is kept somewhere and the place is told; outputs stay as they were when the sampler failed
+  /// before there was a recording. True when all went well.
   bool Report(int table_fd);
 
  private:
   RecordingSession(const RecordOptions& options, StopSignals& signals);
   Result<void> OpenOutputs();
+  /// Where the recording goes while sampling: the .strobe asked for, or memory.
+  Result<ScopedFd> OpenRecording();
+  /// What is left of the recording when a second signal ends the process.
+  void KeepOnSecond(int memory_fd);
+  /// `stream_`, or "memory".
+  std::string Name() const;
   void Keep(int fd);
 
   const RecordOptions& options_;
   StopSignals& signals_;
   std::optional<Invoker> invoker_;
   std::vector<OutputFile> outputs_;
-  std::optional<OutputRequest> stream_;  // the .strobe that is written while sampling
+  std::optional<OutputFile> stream_;  // the .strobe that is written while sampling
   std::unique_ptr<Recorder> recorder_;
   std::optional<Error> sampling_error_;
 };

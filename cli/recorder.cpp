@@ -2,6 +2,7 @@
 #include "cli/recorder.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <vector>
@@ -22,16 +23,39 @@ Result<ScopedFd> CreateMemoryFile() {
   return fd;
 }
 
-Recorder::Recorder(ScopedFd fd, std::string name, std::atomic<bool>& stop)
-    : name_(std::move(name)),
-      stop_(stop),
-      writer_(std::make_unique<store::StrobeWriter>(std::move(fd), name_)) {}
+Recorder::Recorder(ScopedFd fd, std::string name, std::atomic<bool>& stop,
+                   std::function<void()> on_begun)
+    : name_(std::move(name)), stop_(stop), on_begun_(std::move(on_begun)), fd_(std::move(fd)) {}
 
 Recorder::~Recorder() = default;
 
 Result<void> Recorder::Begin(const Metadata& metadata) {
   metadata_ = metadata;
-  return writer_->Begin(metadata);
+  auto begun = BeginFile();
+  if (begun) {
+    if (on_begun_) on_begun_();
+  } else {
+    begun = BeginMemory(begun.error());
+  }
+  begun_ = begun.has_value();
+  return begun;
+}
+
+Result<void> Recorder::BeginFile() {
+  if (ftruncate(fd_.get(), 0) != 0) {
+    return FailErrno(errno, ErrorCode::kIo, "cannot truncate {}", name_);
+  }
+  writer_ = std::make_unique<store::StrobeWriter>(std::move(fd_), name_);
+  return writer_->Begin(metadata_);
+}
+
+Result<void> Recorder::BeginMemory(const Error& error) {
+  failure_ = error;
+  stop_ = true;
+  auto memory = CreateMemoryFile();
+  if (!memory) return std::unexpected(error);
+  writer_ = std::make_unique<store::StrobeWriter>(*std::move(memory), "memory");
+  return writer_->Begin(metadata_);
 }
 
 Result<void> Recorder::Append(const Tables& tables, std::span<const Sample> samples,
@@ -58,13 +82,8 @@ Result<void> Recorder::Finish(const Tables& tables, const Quality& quality) {
 
 Result<void> Recorder::MoveToMemory(const Error& error, const Tables& tables,
                                     const Quality& so_far) {
-  failure_ = error;
-  stop_ = true;
   ScopedFd full = writer_->TakeFd();
-  auto memory = CreateMemoryFile();
-  if (!memory) return std::unexpected(error);
-  writer_ = std::make_unique<store::StrobeWriter>(*std::move(memory), "memory");
-  if (auto begun = writer_->Begin(metadata_); !begun) return begun;
+  if (auto begun = BeginMemory(error); !begun) return begun;
 
   // Ids are dense and in order of appearance, so those in the file mean the same in `tables`.
   constexpr size_t kBatch = 4096;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,12 +21,14 @@ namespace pystrobe::cli {
 /// An anonymous file in memory.
 Result<ScopedFd> CreateMemoryFile();
 
-/// Writes .strobe to a descriptor that can be read back. When writing fails (disk full), everything
-/// recorded so far, also what the file did not take, moves to memory, `stop` is set, and the sink
-/// goes on accepting, so that the sampler ends in good order.
+/// Writes .strobe to a descriptor that can be read back; Begin empties it, not before. When writing
+/// fails (disk full), everything recorded so far, also what the file did not take, moves to memory,
+/// `stop` is set, and the sink goes on accepting, so that the sampler ends in good order.
 class Recorder final : public RecordingSink {
  public:
-  Recorder(ScopedFd fd, std::string name, std::atomic<bool>& stop);
+  /// `on_begun` is called once the first bytes are in `fd`: it holds a recording from then on.
+  Recorder(ScopedFd fd, std::string name, std::atomic<bool>& stop,
+           std::function<void()> on_begun = {});
   ~Recorder() override;
 
   Result<void> Begin(const Metadata& metadata) override;
@@ -33,6 +36,8 @@ class Recorder final : public RecordingSink {
                       const Quality& so_far) override;
   Result<void> Finish(const Tables& tables, const Quality& quality) override;
 
+  /// There is a recording, however short; in the file or in memory.
+  bool begun() const { return begun_; }
   /// Why the file did not take everything; nothing when it did.
   const std::optional<Error>& failure() const { return failure_; }
 
@@ -41,11 +46,16 @@ class Recorder final : public RecordingSink {
   ScopedFd TakeFd();
 
  private:
+  Result<void> BeginFile();
+  Result<void> BeginMemory(const Error& error);
   Result<void> MoveToMemory(const Error& error, const Tables& tables, const Quality& so_far);
 
   std::string name_;
   std::atomic<bool>& stop_;
+  std::function<void()> on_begun_;
+  ScopedFd fd_;  // until Begin
   std::unique_ptr<store::StrobeWriter> writer_;
+  bool begun_ = false;
   std::optional<Error> failure_;
   Metadata metadata_;
   // The youngest samples: those that a writer may still hold back when its file fails.

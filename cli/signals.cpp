@@ -12,6 +12,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "cli/unkept_file.h"
+
 namespace pystrobe::cli {
 namespace {
 
@@ -68,6 +70,7 @@ void Handle(int signal, siginfo_t* info, void*) {
   } else if (stop_count.fetch_add(1) == 0) {
     stop_flag.store(true);
   } else {
+    UnkeptFile::RemoveAll();
     KeepRecordingNow();
     ::_exit(128 + signal);
   }

@@ -38,7 +38,8 @@ class StopSignals {
   void StopForwarding();
 
   /// What a second signal does before it ends the process: it copies the recording from descriptor
-  /// `fd` to a new file `path` (`fd` -1: it is in `path` already) and says where it is.
+  /// `fd` to a new file `path` (`fd` -1: it is in `path` already) and says where it is. Files that
+  /// are not kept (unkept_file.h) it removes in any case.
   void KeepOnSecond(int fd, const std::string& path, const std::optional<Invoker>& owner);
   void KeepNothing();
 

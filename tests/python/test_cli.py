@@ -245,6 +245,79 @@ def test_a_thread_that_is_not_there_keeps_the_recording(
         kept.unlink()
 
 
+def strace(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["strace", "-f", "-qq", "-o", "/dev/null", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_a_sampling_that_never_began_leaves_files_as_they_were(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    """No CPU can be entered, so that preemption is impossible, which shows after attaching."""
+    old, new, page = tmp_path / "old.strobe", tmp_path / "new.strobe", tmp_path / "new.html"
+    old.write_text("precious")
+    inject = ("-e", "inject=sched_setaffinity:error=EINVAL")
+    for output in (old, new, page):
+        with running(newest, "tower") as target:
+            arguments = ("attach", str(target.pid), "-d", "1", "--pause", "preempt", "--force")
+            done = strace(*inject, str(pystrobe.executable), *arguments, "-o", str(output))
+        assert done.returncode == 1, done
+        assert "pausing by preemption" in done.stderr
+        assert "nothing recorded is lost" not in done.stderr
+        assert "wrote" not in done.stderr
+    assert old.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [old]
+
+
+@ROOT_ONLY
+def test_a_disk_that_is_full_from_the_start_loses_no_recording(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "small", "4k") as disk, running(newest, "tower") as target:
+        (disk / "filler").write_bytes(bytes(4096))
+        path = disk / "x.strobe"
+        finished = pystrobe.run("attach", str(target.pid), "-d", "20", "-o", str(path))
+        assert finished.code == 1, finished
+        assert "No space left" in finished.err
+        assert not path.exists()
+    kept = kept_recording(finished)
+    try:
+        report = json.loads(pystrobe.succeed("report", str(kept), "-f", "json").out)
+    finally:
+        kept.unlink()
+    assert report["quality"]["complete"]
+
+
+def test_giving_up_while_attaching_leaves_no_file(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    output = tmp_path / "x.strobe"
+    with running(newest, "tower") as target:
+        # Held where it reads the target for the first time.
+        inject = "inject=process_vm_readv:delay_enter=3000000:when=1"
+        command = (str(pystrobe.executable), "attach", str(target.pid), "-o", str(output))
+        with subprocess.Popen(
+            ["strace", "-o", "/dev/null", "-e", inject, *command],
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as tracer:
+            deadline = time.monotonic() + 20
+            while not output.exists():
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            children = Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text()
+            os.kill(int(children), signal.SIGINT)
+            os.kill(int(children), signal.SIGTERM)
+            _, err = tracer.communicate(timeout=30)
+    assert "gave up; nothing was recorded" in err
+    assert not output.exists()
+
+
 # --- streams and signals
 
 

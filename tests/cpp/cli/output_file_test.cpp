@@ -128,15 +128,36 @@ TEST_F(OutputFileTest, AFailedWriterLeavesNoHalfFile) {
   EXPECT_FALSE(fs::exists(Path("half.json")));
 }
 
-TEST_F(OutputFileTest, AStreamedFileStays) {
-  Make("stream.strobe", "old");
+TEST_F(OutputFileTest, AStreamedFileStaysOnceItIsKept) {
   {
-    auto file = Open("stream.strobe", true);
-    auto stream = file->StartStream();
+    auto file = Open("stream.strobe");
+    auto stream = file->OpenStream();
     ASSERT_TRUE(stream);
     EXPECT_EQ(::write(stream->get(), "ab", 2), 2);
+    file->Keep();
+    EXPECT_TRUE(Open("empty.strobe")->OpenStream());
   }
   EXPECT_EQ(Contents("stream.strobe"), "ab");
+  EXPECT_FALSE(fs::exists(Path("empty.strobe")));
+}
+
+TEST_F(OutputFileTest, AStreamDoesNotTouchOldContents) {
+  Make("stream.strobe", "old");
+  EXPECT_TRUE(Open("stream.strobe", true)->OpenStream());
+  EXPECT_EQ(Contents("stream.strobe"), "old");
+}
+
+TEST_F(OutputFileTest, GivingUpRemovesOnlyWhatWasNotKept) {
+  Make("old.json", "old");
+  auto old = Open("old.json", true);
+  auto kept = Open("kept.json");
+  auto moved = Open("moved.json");
+  const OutputFile unkept = *std::move(moved);
+  ASSERT_TRUE(kept->Fill([](write::Output& output) { return output.Write("kept"); }));
+  UnkeptFile::RemoveAll();
+  EXPECT_EQ(Contents("old.json"), "old");
+  EXPECT_EQ(Contents("kept.json"), "kept");
+  EXPECT_FALSE(fs::exists(Path("moved.json")));
 }
 
 TEST_F(OutputFileTest, ARecordingIsKeptWhereItCanBe) {

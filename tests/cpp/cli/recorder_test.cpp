@@ -61,7 +61,9 @@ TEST_P(RecorderTest, AFullDiskLosesNothing) {
   const int full_after = GetParam();
   testing::MakeThread(tables_, 4711, "MainThread");
   Recorder recorder(MakeFile(), "test", stop_);
+  if (full_after < 0) FillDisk();
   ASSERT_TRUE(recorder.Begin(metadata_));
+  EXPECT_TRUE(recorder.begun());
   for (int second = 0; second < 8; ++second) {
     if (second == full_after) FillDisk();
     AppendSecond(recorder, tables_, second, all_);
@@ -73,7 +75,34 @@ TEST_P(RecorderTest, AFullDiskLosesNothing) {
   EXPECT_EQ(ReadBack(recorder, tables_), all_);
 }
 
-INSTANTIATE_TEST_SUITE_P(AfterSeconds, RecorderTest, ::testing::Values(0, 1, 2, 5, 8));
+INSTANTIATE_TEST_SUITE_P(AfterSeconds, RecorderTest, ::testing::Values(-1, 0, 1, 2, 5, 8));
+
+TEST_F(RecorderTest, OldContentsStayUntilItBegins) {
+  ScopedFd fd = MakeFile();
+  const int number = fd.get();
+  const std::string old(100'000, 'x');
+  ASSERT_EQ(::write(number, old.data(), old.size()), static_cast<ssize_t>(old.size()));
+  ASSERT_EQ(lseek(number, 0, SEEK_SET), 0);
+  bool told = false;
+  Recorder recorder(std::move(fd), "test", stop_, [&told] { told = true; });
+  EXPECT_FALSE(recorder.begun());
+  EXPECT_EQ(lseek(number, 0, SEEK_END), static_cast<off_t>(old.size()));
+  ASSERT_EQ(lseek(number, 0, SEEK_SET), 0);
+  ASSERT_TRUE(recorder.Begin(metadata_));
+  EXPECT_TRUE(told);
+  EXPECT_TRUE(recorder.begun());
+  ASSERT_TRUE(recorder.Finish(tables_, {.complete = true}));
+  EXPECT_TRUE(ReadBack(recorder, tables_).empty());
+}
+
+TEST_F(RecorderTest, AFileThatTookNothingIsNotTold) {
+  bool told = false;
+  Recorder recorder(MakeFile(), "test", stop_, [&told] { told = true; });
+  FillDisk();
+  ASSERT_TRUE(recorder.Begin(metadata_));
+  EXPECT_FALSE(told);
+  EXPECT_TRUE(recorder.failure());
+}
 
 TEST_F(RecorderTest, NothingHappensWhileThereIsRoom) {
   testing::MakeThread(tables_, 4711, "MainThread");
