@@ -20,8 +20,7 @@ std::string WorkingDirectory() {
   return error ? std::string() : path.string();
 }
 
-Result<Profile> FoldFor(const store::StrobeFile& recording, const View& view,
-                        bool include_idle) {
+Result<Profile> FoldFor(const store::StrobeFile& recording, const View& view, bool include_idle) {
   return Fold(recording, {.thread = view.thread,
                           .since_ns = view.since_ns,
                           .until_ns = view.until_ns,
@@ -46,12 +45,8 @@ bool WriteOutput(OutputFile& output, const Profile& profile, const PresentOption
   return true;
 }
 
-void Print(int fd, std::string_view text) {
-  const auto written = WriteAll(fd, text);
-  if (!written && !written.error().closed) PrintError(written.error().error);
-}
-
-void PrintTable(const store::StrobeFile& recording, const Profile& profile,
+/// False when the table cannot be written; a reader that went away wanted no more of it.
+bool PrintTable(const store::StrobeFile& recording, const Profile& profile,
                 const PresentOptions& options, bool table) {
   const int fd = table ? options.table_fd : STDERR_FILENO;
   const Terminal terminal = DescribeTerminal(fd, kProcessEnvironment);
@@ -67,7 +62,10 @@ void PrintTable(const store::StrobeFile& recording, const Profile& profile,
   if (!recording.cut_off().empty()) {
     text += Wrap(Printable(recording.cut_off()), terminal.width, 2);
   }
-  Print(fd, text);
+  const auto written = WriteAll(fd, text);
+  if (written || written.error().closed) return true;
+  PrintError(Wrap(written.error().error, "the table").error());
+  return false;
 }
 
 }  // namespace
@@ -82,8 +80,10 @@ bool Present(const store::StrobeFile& recording, std::vector<OutputFile>& output
   const bool stdout_taken =
       std::any_of(outputs.begin(), outputs.end(),
                   [](const OutputFile& output) { return output.request().to_stdout(); });
-  if (options.table && !options.quiet) PrintTable(recording, *profile, options, !stdout_taken);
   bool all_written = true;
+  if (options.table && !options.quiet) {
+    all_written = PrintTable(recording, *profile, options, !stdout_taken);
+  }
   for (OutputFile& output : outputs) {
     // The page has a switch of its own for idle threads.
     const bool html = output.request().format == write::Format::kHtml;

@@ -22,7 +22,8 @@ struct PresentOptions {
 };
 
 /// Folds `recording`, writes `outputs`, then prints the table (unless an output is standard output)
-/// and the quality line. Errors are printed. False when anything but the table failed.
+/// and the quality line. Errors are printed. False when anything failed; a reader that went away is
+/// no failure.
 bool Present(const store::StrobeFile& recording, std::vector<OutputFile>& outputs,
              const PresentOptions& options);
 

@@ -321,6 +321,29 @@ def test_giving_up_while_attaching_leaves_no_file(
 # --- streams and signals
 
 
+def test_a_table_that_cannot_be_written_is_a_failure(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.strobe"
+    with running(newest, "tower") as target, open("/dev/full", "w") as full:
+        pystrobe.succeed("attach", str(target.pid), "-d", "0.3", "-q", "-o", str(path))
+        command = [str(pystrobe.executable), "report", str(path)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+        assert done.returncode == 1
+        assert done.stderr == "pystrobe: the table: writing failed: No space left on device\n"
+        # What was sampled for the table alone is kept.
+        command = [str(pystrobe.executable), "attach", str(target.pid), "-d", "0.3"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+        assert done.returncode == 1
+    kept_recording(Finished(1, "", done.stderr)).unlink()
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [str(pystrobe.executable), "report", str(path)]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=30)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_reader_that_goes_away(pystrobe: Pystrobe, newest: Interpreter) -> None:
     with running(newest, "tower") as target:
         sampler = pystrobe.start("attach", str(target.pid), "-d", "0.5")
