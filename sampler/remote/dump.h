@@ -16,7 +16,10 @@
 namespace pystrobe::remote {
 
 struct DumpOptions {
-  bool locals = false;  ///< values of local variables: may be secret, so only when asked
+  /// Values of local variables: may be secret, so only when asked. They are read after the pause,
+  /// from a thread that may run again, and so are as of a moment after the stack. A variable may
+  /// have changed; where the function has returned, values of another call may be shown.
+  bool locals = false;
   PauseMode pause = PauseMode::kAuto;
 };
 
@@ -24,17 +27,17 @@ struct DumpFrame {
   std::string function;
   std::string file;
   uint32_t line = 0;
-  std::vector<pyabi::Local> locals;  ///< empty unless asked for
+  std::vector<pyabi::Local> locals;  ///< empty unless asked for; not proved, see DumpOptions
 };
 
 struct DumpThread {
   pid_t tid = 0;
-  std::string name;           ///< as threading has it, else as the kernel has it
+  std::string name;  ///< as threading has it, else as the kernel has it
   uint64_t interpreter = 0;
-  bool holds_gil = false;     ///< free-threaded builds: attached
-  char state = '?';           ///< as /proc has it: R running, S sleeping, D waiting for a disk, T stopped
-  bool proved = false;        ///< the copy is proved consistent
-  bool complete = false;      ///< the chain reached the thread's base frame
+  bool holds_gil = false;  ///< free-threaded builds: attached
+  char state = '?';     ///< as /proc has it: R running, S sleeping, D waiting for a disk, T stopped
+  bool proved = false;  ///< the copy is proved consistent
+  bool complete = false;          ///< the chain reached the thread's base frame
   std::vector<DumpFrame> frames;  ///< leaf first
 };
 
