@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/text.h"
+#include "profiler/write/json_writer.h"
 #include "profiler/write/number_text.h"
 
 namespace pystrobe::cli {
@@ -92,50 +93,40 @@ std::string FramesText(const DumpThread& thread, const Terminal& terminal, const
   return text;
 }
 
-std::string Quoted(std::string_view text) {
-  std::string out = "\"";
-  // Bytes that are no UTF-8 would make the whole document unreadable.
-  for (const char c : ValidUtf8(text)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7F) {
-      out += fmt::format("\\u{:04x}", byte);
-    } else {
-      out += c;
-    }
+class TextOutput final : public write::Output {
+ public:
+  explicit TextOutput(std::string& text) : text_(text) {}
+  Result<void> Write(std::string_view bytes) override {
+    text_ += bytes;
+    return {};
   }
-  return out + '"';
-}
 
-std::string Joined(const std::vector<std::string>& parts) {
-  return fmt::format("{}", fmt::join(parts, ","));
-}
+ private:
+  std::string& text_;
+};
 
-std::string FrameJson(const DumpFrame& frame, bool locals) {
-  std::string text = fmt::format(R"({{"function":{},"file":{},"line":{})", Quoted(frame.function),
-                                 Quoted(frame.file), frame.line);
+void AppendFrame(write::JsonWriter& json, const DumpFrame& frame, bool locals) {
+  json.BeginObject();
+  json.Field("function", frame.function).Field("file", frame.file).Field("line", frame.line);
   if (locals) {
-    std::vector<std::string> parts;
+    json.Key("locals").BeginObject();
     for (const pyabi::Local& local : frame.locals) {
-      parts.push_back(fmt::format(R"({}:{{"value":{},"argument":{}}})", Quoted(local.name),
-                                  Quoted(local.value), local.is_argument));
+      json.Key(local.name).BeginObject();
+      json.Field("value", local.value).Field("argument", local.is_argument).EndObject();
     }
-    text += fmt::format(R"(,"locals":{{{}}})", Joined(parts));
+    json.EndObject();
   }
-  return text + "}";
+  json.EndObject();
 }
 
-std::string ThreadJson(const DumpThread& thread, bool locals) {
-  std::vector<std::string> frames;
-  for (const DumpFrame& frame : thread.frames) frames.push_back(FrameJson(frame, locals));
-  return fmt::format(
-      R"({{"tid":{},"name":{},"interpreter":{},"state":{},"holds_gil":{},"proved":{},"complete":{},)"
-      R"("frames":[{}]}})",
-      thread.tid, Quoted(thread.name), thread.interpreter,
-      Quoted(std::string_view(&thread.state, 1)), thread.holds_gil, thread.proved, thread.complete,
-      Joined(frames));
+void AppendThread(write::JsonWriter& json, const DumpThread& thread, bool locals) {
+  json.BeginObject().Field("tid", thread.tid).Field("name", thread.name);
+  json.Field("interpreter", thread.interpreter);
+  json.Field("state", std::string_view(&thread.state, 1)).Field("holds_gil", thread.holds_gil);
+  json.Field("proved", thread.proved).Field("complete", thread.complete);
+  json.Key("frames").BeginArray();
+  for (const DumpFrame& frame : thread.frames) AppendFrame(json, frame, locals);
+  json.EndArray().EndObject();
 }
 
 }  // namespace
@@ -158,14 +149,22 @@ std::string DumpText(const remote::Dump& dump, const Terminal& terminal) {
 }
 
 std::string DumpJson(const remote::Dump& dump, bool locals) {
-  std::vector<std::string> command, threads;
-  for (const std::string& word : dump.target.command) command.push_back(Quoted(word));
-  for (const DumpThread& thread : dump.threads) threads.push_back(ThreadJson(thread, locals));
-  return fmt::format(
-      R"({{"pid":{},"python":{},"free_threaded":{},"command":[{}],"held_ns":{},"threads":[{}]}})"
-      "\n",
-      dump.target.pid, Quoted(dump.target.layout.version.ToString()),
-      dump.target.layout.free_threaded, Joined(command), dump.held_ns, Joined(threads));
+  const remote::TargetInfo& target = dump.target;
+  std::string text;
+  TextOutput output(text);
+  write::OutputBuffer buffer(output);
+  write::JsonWriter json(buffer);
+  json.BeginObject().Field("pid", target.pid);
+  json.Field("python", target.layout.version.ToString());
+  json.Field("free_threaded", target.layout.free_threaded).Key("command").BeginArray();
+  for (const std::string& word : target.command) json.Value(word);
+  json.EndArray().Field("held_ns", dump.held_ns).Key("threads").BeginArray();
+  for (const DumpThread& thread : dump.threads) AppendThread(json, thread, locals);
+  json.EndArray().EndObject();
+  buffer.Append('\n');
+  // A string takes everything.
+  (void)buffer.Finish();
+  return text;
 }
 
 }  // namespace pystrobe::cli

@@ -7,10 +7,10 @@
 #include <array>
 #include <cstdint>
 
+#include "profiler/write/utf8.h"
+
 namespace pystrobe::cli {
 namespace {
-
-constexpr char32_t kReplacement = 0xFFFD;
 
 struct Range {
   char32_t first, last;
@@ -49,30 +49,14 @@ struct Decoded {
   bool valid;
 };
 
-/// The first character of non-empty `text`. Overlong forms, surrogates and values past Unicode's
-/// end are invalid and take one byte.
+/// The first character of non-empty `text`. A byte that begins none is invalid and shown as U+FFFD.
 Decoded DecodeFirst(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const Decoded invalid{kReplacement, 1, false};
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return {lead, 1, true};
-  size_t length = 0;
-  char32_t value = 0, least = 0;
-  if ((lead & 0xE0) == 0xC0) {
-    length = 2, value = lead & 0x1F, least = 0x80;
-  } else if ((lead & 0xF0) == 0xE0) {
-    length = 3, value = lead & 0x0F, least = 0x800;
-  } else if ((lead & 0xF8) == 0xF0) {
-    length = 4, value = lead & 0x07, least = 0x10000;
-  } else {
-    return invalid;
-  }
-  if (text.size() < length) return invalid;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return invalid;
-    value = value << 6 | (byte(i) & 0x3F);
-  }
-  if (value < least || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) return invalid;
+  const size_t length = write::Utf8SequenceLength(text);
+  if (length == 0) return {0xFFFD, 1, false};
+  if (length == 1) return {byte(0), 1, true};
+  char32_t value = byte(0) & (0xFFU >> (length + 1));
+  for (size_t i = 1; i < length; ++i) value = value << 6 | (byte(i) & 0x3FU);
   return {value, length, true};
 }
 
@@ -89,23 +73,13 @@ std::string Printable(std::string_view text) {
   while (!text.empty()) {
     const Decoded c = DecodeFirst(text);
     if (!c.valid) {
-      out += "\uFFFD";
+      out += write::kReplacementCharacter;
     } else if (MustEscape(c.code_point)) {
       const auto value = static_cast<uint32_t>(c.code_point);
       out += value < 0x100 ? fmt::format("\\x{:02x}", value) : fmt::format("\\u{:04x}", value);
     } else {
       out += text.substr(0, c.bytes);
     }
-    text.remove_prefix(c.bytes);
-  }
-  return out;
-}
-
-std::string ValidUtf8(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const Decoded c = DecodeFirst(text);
-    out += c.valid ? text.substr(0, c.bytes) : std::string_view("\uFFFD");
     text.remove_prefix(c.bytes);
   }
   return out;
@@ -179,6 +153,17 @@ std::string Wrap(std::string_view paragraph, int width, int indent, int column) 
     line_begins = false;
   }
   return out + "\n";
+}
+
+std::string WrapLines(std::string_view text, int width, int indent) {
+  std::string out;
+  const std::string margin(static_cast<size_t>(indent), ' ');
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    out += margin + Wrap(Printable(text.substr(0, end)), width, indent, indent);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return out;
 }
 
 std::string CommandText(const std::vector<std::string>& command, std::string_view executable) {

@@ -14,9 +14,6 @@ namespace pystrobe::cli {
 /// bytes that are no UTF-8 become U+FFFD.
 std::string Printable(std::string_view text);
 
-/// `text` with bytes that are no UTF-8 replaced by U+FFFD, and nothing else changed.
-std::string ValidUtf8(std::string_view text);
-
 /// Terminal cells that UTF-8 `text` takes: 0 for combining marks, 2 for East Asian wide characters
 /// and emoji, 1 for all others.
 int DisplayWidth(std::string_view text);
@@ -34,6 +31,9 @@ std::string PadLeft(std::string_view text, int width);
 /// The first line has `column` cells taken already. A word longer than a line is left whole. Ends
 /// with a newline.
 std::string Wrap(std::string_view paragraph, int width, int indent, int column = 0);
+
+/// Lines of any text, each made printable, indented and wrapped.
+std::string WrapLines(std::string_view text, int width, int indent);
 
 /// A command for a heading: the program without its directory, and its arguments; safe to print.
 std::string CommandText(const std::vector<std::string>& command, std::string_view executable);

@@ -22,8 +22,6 @@ TEST(Printable, ReplacesWhatIsNoUtf8) {
   EXPECT_EQ(Printable("\xe2\x82"), "\uFFFD\uFFFD");            // cut off
 }
 
-TEST(ValidUtf8, ChangesNothingElse) { EXPECT_EQ(ValidUtf8("a\n\x1b\xff"), "a\n\x1b\uFFFD"); }
-
 TEST(DisplayWidth, CountsCells) {
   EXPECT_EQ(DisplayWidth("fib"), 3);
   EXPECT_EQ(DisplayWidth("größe"), 5);

@@ -68,6 +68,7 @@ TEST(Utf8Test, TakesTheShortestFormOnly) {
 
 TEST(Utf8Test, ReplacesByteByByte) {
   EXPECT_EQ(ValidUtf8("ok"), "ok");
+  EXPECT_EQ(ValidUtf8("a\n\x1b\xff"), "a\n\x1b\xEF\xBF\xBD");
   EXPECT_EQ(ValidUtf8("\xE2\x82z"), "\xEF\xBF\xBD\xEF\xBF\xBDz");
 }
 
