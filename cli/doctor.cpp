@@ -16,17 +16,6 @@ namespace {
 using remote::Check;
 using remote::CheckState;
 
-std::string Lines(std::string_view text, int width, int indent) {
-  std::string out;
-  const std::string margin(static_cast<size_t>(indent), ' ');
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    out += margin + Wrap(Printable(text.substr(0, end)), width, indent, indent);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  }
-  return out;
-}
-
 std::string CheckText(const Check& check, int name_width, const Terminal& terminal) {
   const Palette palette(terminal.color);
   constexpr int kStateWidth = 4;
@@ -36,10 +25,10 @@ std::string CheckText(const Check& check, int name_width, const Terminal& termin
                                                                     : palette.strong;
   std::string text = fmt::format("{}{:<{}}{}  {}  ", style, remote::CheckStateName(check.state),
                                  kStateWidth, palette.reset, PadRight(check.name, name_width));
-  const std::string seen = Lines(check.seen, terminal.width, indent);
+  const std::string seen = WrapLines(check.seen, terminal.width, indent);
   text += seen.empty() ? "\n" : seen.substr(static_cast<size_t>(indent));
-  text += Lines(check.meaning, terminal.width, indent);
-  text += Lines(check.cure, terminal.width, indent);
+  text += WrapLines(check.meaning, terminal.width, indent);
+  text += WrapLines(check.cure, terminal.width, indent);
   return text;
 }
 

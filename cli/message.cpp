@@ -4,6 +4,9 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <limits>
+
+#include "cli/terminal.h"
 #include "cli/text.h"
 
 namespace pystrobe::cli {
@@ -12,20 +15,17 @@ int ExitCodeFor(const Error& error) {
   return error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
 }
 
-std::string ErrorText(const Error& error) {
-  std::string text = "pystrobe: " + Printable(error.message) + "\n";
-  std::string_view hint = error.hint;
-  while (!hint.empty()) {
-    const size_t end = hint.find('\n');
-    text += "  " + Printable(hint.substr(0, end)) + "\n";
-    hint.remove_prefix(end == std::string_view::npos ? hint.size() : end + 1);
-  }
-  return text;
+std::string ErrorText(const Error& error, int width) {
+  constexpr int kIndent = 2;
+  return Wrap("pystrobe: " + Printable(error.message), width, kIndent) +
+         WrapLines(error.hint, width, kIndent);
 }
 
 void PrintError(const Error& error) {
   // Nowhere is left to report that stderr cannot be written.
-  (void)WriteAll(STDERR_FILENO, ErrorText(error));
+  const Terminal terminal = DescribeTerminal(STDERR_FILENO, kProcessEnvironment);
+  const int width = terminal.is_terminal ? terminal.width : std::numeric_limits<int>::max();
+  (void)WriteAll(STDERR_FILENO, ErrorText(error, width));
 }
 
 void PrintNote(std::string_view line) {

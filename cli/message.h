@@ -18,9 +18,10 @@ inline constexpr int kExitUsage = 2;
 /// kExitUsage for kInvalidArgument, else kExitFailure.
 int ExitCodeFor(const Error& error);
 
-/// "pystrobe: message" and the hint, each line indented, ending with a newline.
-std::string ErrorText(const Error& error);
-/// Prints ErrorText to stderr.
+/// "pystrobe: message" and the hint, each line indented, ending with a newline. No line is wider
+/// than `width` cells as long as no word is.
+std::string ErrorText(const Error& error, int width);
+/// Prints ErrorText to stderr: as wide as the terminal, in a file each line as long as it is.
 void PrintError(const Error& error);
 /// Prints "pystrobe: line" to stderr.
 void PrintNote(std::string_view line);
