@@ -6,16 +6,6 @@
 #include "cli/values.h"
 
 namespace pystrobe::cli {
-namespace {
-
-Result<Mode> UnderstandMode(const std::string& text) {
-  for (const Mode mode : {Mode::kWall, Mode::kCpu, Mode::kGil}) {
-    if (text == ModeName(mode)) return mode;
-  }
-  return Usage("It is one of wall, cpu, gil.", "mode '{}' is not known", text);
-}
-
-}  // namespace
 
 Result<remote::PauseMode> UnderstandPause(const std::string& text) {
   if (auto mode = remote::PauseModeByName(text)) return *mode;
@@ -24,8 +14,8 @@ Result<remote::PauseMode> UnderstandPause(const std::string& text) {
 
 Result<View> UnderstandView(const RawOptions& raw) {
   View view;
-  auto mode = UnderstandMode(raw.mode);
-  if (!mode) return std::unexpected(mode.error());
+  const auto mode = ModeByName(raw.mode);
+  if (!mode) return Usage("It is one of wall, cpu, gil.", "mode '{}' is not known", raw.mode);
   view.mode = *mode;
   view.idle = raw.idle;
   if (!raw.thread.empty()) view.thread = raw.thread;

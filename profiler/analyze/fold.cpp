@@ -157,6 +157,13 @@ std::string_view ModeName(Mode mode) {
   return "";
 }
 
+std::optional<Mode> ModeByName(std::string_view name) {
+  for (const Mode mode : {Mode::kWall, Mode::kCpu, Mode::kGil}) {
+    if (ModeName(mode) == name) return mode;
+  }
+  return std::nullopt;
+}
+
 Weights& Weights::operator+=(const Weights& other) {
   samples += other.samples;
   cpu_samples += other.cpu_samples;

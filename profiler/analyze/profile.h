@@ -25,6 +25,7 @@ enum class Mode {
 
 /// "wall", "cpu", "gil".
 std::string_view ModeName(Mode mode);
+std::optional<Mode> ModeByName(std::string_view name);
 
 /// All weights of a stack or function at once, so that a report can switch between them.
 struct Weights {

@@ -34,14 +34,6 @@ Result<Report> MakeReport(const std::string& path, Mode mode, const FoldOptions&
   return report;
 }
 
-Result<Mode> ModeByName(std::string_view name) {
-  for (const Mode mode : {Mode::kWall, Mode::kCpu, Mode::kGil}) {
-    if (ModeName(mode) == name) return mode;
-  }
-  return FailWithHint(ErrorCode::kInvalidArgument, "one of wall, cpu, gil", "no such mode: '{}'",
-                      name);
-}
-
 Result<int64_t> ToNanoseconds(double seconds, std::string_view what) {
   constexpr double kLargest = 9e9;  // 285 years, which fits the type
   if (!(seconds >= 0 && seconds <= kLargest)) {
@@ -105,7 +97,11 @@ py::list FunctionList(const Report& report) {
 }  // namespace
 
 py::dict ReadReport(const std::string& path, const ReportOptions& options) {
-  const Mode mode = ValueOrRaise(ModeByName(options.mode));
+  const std::optional<Mode> mode = ModeByName(options.mode);
+  if (!mode) {
+    Raise({ErrorCode::kInvalidArgument, fmt::format("no such mode: '{}'", options.mode),
+           "one of wall, cpu, gil"});
+  }
   FoldOptions fold;
   fold.thread = options.thread;
   fold.since_ns = ValueOrRaise(ToNanoseconds(options.since, "since"));
@@ -113,7 +109,7 @@ py::dict ReadReport(const std::string& path, const ReportOptions& options) {
   fold.include_idle = options.include_idle;
   Result<Report> result = [&] {
     const py::gil_scoped_release released;
-    return MakeReport(path, mode, fold);
+    return MakeReport(path, *mode, fold);
   }();
   const Report report = ValueOrRaise(std::move(result));
   return py::dict("metadata"_a = ToDict(report.file->metadata()),

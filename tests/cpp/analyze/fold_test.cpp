@@ -57,6 +57,14 @@ class FoldTest : public ::testing::Test {
   StackId wait_{};
 };
 
+TEST(ModeByName, KnowsTheNamesThatAreGiven) {
+  for (const Mode mode : {Mode::kWall, Mode::kCpu, Mode::kGil}) {
+    EXPECT_EQ(ModeByName(ModeName(mode)), mode);
+  }
+  EXPECT_FALSE(ModeByName(""));
+  EXPECT_FALSE(ModeByName("Wall"));
+}
+
 TEST_F(FoldTest, AddsEachWeightOfEachStack) {
   Busy(1, run_);
   Busy(2, kEmptyStack);
