@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/remote/dump.h"
 
-#include <pybind11/stl.h>
-
 #include "pyext/module/core.h"
 #include "pyext/module/errors.h"
+#include "pyext/module/text.h"
 
 namespace pystrobe::pyext {
 namespace {
@@ -15,7 +14,7 @@ using py::literals::operator""_a;
 py::list ToList(const std::vector<pyabi::Local>& locals) {
   py::list list;
   for (const pyabi::Local& local : locals) {
-    list.append(py::dict("name"_a = local.name, "value"_a = local.value,
+    list.append(py::dict("name"_a = ToStr(local.name), "value"_a = ToStr(local.value),
                          "is_argument"_a = local.is_argument));
   }
   return list;
@@ -24,7 +23,7 @@ py::list ToList(const std::vector<pyabi::Local>& locals) {
 py::list ToList(const std::vector<remote::DumpFrame>& frames) {
   py::list list;
   for (const remote::DumpFrame& frame : frames) {
-    list.append(py::dict("function"_a = frame.function, "file"_a = frame.file,
+    list.append(py::dict("function"_a = ToStr(frame.function), "file"_a = ToStr(frame.file),
                          "line"_a = frame.line, "locals"_a = ToList(frame.locals)));
   }
   return list;
@@ -46,13 +45,13 @@ py::dict TakeDump(pid_t pid, bool locals, const std::string& pause) {
 
   py::list threads;
   for (const remote::DumpThread& thread : dump.threads) {
-    threads.append(py::dict("tid"_a = thread.tid, "name"_a = thread.name,
+    threads.append(py::dict("tid"_a = thread.tid, "name"_a = ToStr(thread.name),
                             "interpreter"_a = thread.interpreter, "holds_gil"_a = thread.holds_gil,
-                            "state"_a = std::string(1, thread.state), "proved"_a = thread.proved,
+                            "state"_a = ToStr({&thread.state, 1}), "proved"_a = thread.proved,
                             "complete"_a = thread.complete, "frames"_a = ToList(thread.frames)));
   }
-  return py::dict("pid"_a = dump.target.pid, "executable"_a = dump.target.executable,
-                  "command"_a = dump.target.command, "threads"_a = std::move(threads),
+  return py::dict("pid"_a = dump.target.pid, "executable"_a = ToPath(dump.target.executable),
+                  "command"_a = ToPaths(dump.target.command), "threads"_a = std::move(threads),
                   "held_ns"_a = dump.held_ns);
 }
 

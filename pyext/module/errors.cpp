@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pyext/module/errors.h"
 
+#include "pyext/module/text.h"
+
 namespace pystrobe::pyext {
 namespace {
 
@@ -36,7 +38,7 @@ const char* CodeName(ErrorCode code) {
 void Raise(const Error& error) {
   const pybind11::object exception =
       pybind11::module_::import("pystrobe._errors")
-          .attr("from_core")(CodeName(error.code), error.message, error.hint);
+          .attr("from_core")(CodeName(error.code), ToStr(error.message), ToStr(error.hint));
   PyErr_SetObject(pybind11::type::of(exception).ptr(), exception.ptr());
   throw pybind11::error_already_set();
 }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <pybind11/stl.h>
-
 #include <cmath>
 #include <memory>
 
@@ -8,6 +6,7 @@
 #include "profiler/store/strobe.h"
 #include "pyext/module/core.h"
 #include "pyext/module/errors.h"
+#include "pyext/module/text.h"
 
 namespace pystrobe::pyext {
 namespace {
@@ -51,11 +50,13 @@ py::dict ToDict(const Weights& weights) {
 
 py::dict ToDict(const Metadata& metadata) {
   return py::dict(
-      "pid"_a = metadata.pid, "command"_a = metadata.command, "executable"_a = metadata.executable,
-      "python_version"_a = metadata.python_version, "host"_a = metadata.host,
-      "pystrobe_version"_a = metadata.pystrobe_version, "pause_mode"_a = metadata.pause_mode,
-      "start_unix_ns"_a = metadata.start_unix_ns, "wanted_rate_hz"_a = metadata.wanted_rate_hz,
-      "max_overhead"_a = metadata.max_overhead, "cpu_count"_a = metadata.cpu_count);
+      "pid"_a = metadata.pid, "command"_a = ToPaths(metadata.command),
+      "executable"_a = ToPath(metadata.executable),
+      "python_version"_a = ToStr(metadata.python_version), "host"_a = ToStr(metadata.host),
+      "pystrobe_version"_a = ToStr(metadata.pystrobe_version),
+      "pause_mode"_a = ToStr(metadata.pause_mode), "start_unix_ns"_a = metadata.start_unix_ns,
+      "wanted_rate_hz"_a = metadata.wanted_rate_hz, "max_overhead"_a = metadata.max_overhead,
+      "cpu_count"_a = metadata.cpu_count);
 }
 
 py::dict ToDict(const Quality& quality) {
@@ -67,7 +68,7 @@ py::dict ToDict(const Quality& quality) {
       "duration_ns"_a = quality.duration_ns, "held_ns"_a = quality.held_ns,
       "run_delay_ns"_a = quality.run_delay_ns, "own_cpu_ns"_a = quality.own_cpu_ns,
       "achieved_rate_hz"_a = quality.achieved_rate_hz, "final_rate_hz"_a = quality.final_rate_hz,
-      "complete"_a = quality.complete, "cpu_source"_a = quality.cpu_source);
+      "complete"_a = quality.complete, "cpu_source"_a = ToStr(quality.cpu_source));
 }
 
 py::list ThreadList(const Profile& profile) {
@@ -75,7 +76,7 @@ py::list ThreadList(const Profile& profile) {
   py::list list;
   for (const ThreadProfile& entry : profile.threads) {
     const Thread& thread = tables.thread(entry.thread);
-    list.append(py::dict("tid"_a = thread.tid, "name"_a = tables.text(thread.name),
+    list.append(py::dict("tid"_a = thread.tid, "name"_a = ToStr(tables.text(thread.name)),
                          "interpreter"_a = thread.interpreter, "total"_a = ToDict(entry.total)));
   }
   return list;
@@ -86,8 +87,8 @@ py::list FunctionList(const Report& report) {
   py::list list;
   for (const FunctionRow& row : report.functions) {
     const Function& function = tables.function(row.function);
-    list.append(py::dict("name"_a = tables.text(function.name),
-                         "file"_a = tables.text(function.file),
+    list.append(py::dict("name"_a = ToStr(tables.text(function.name)),
+                         "file"_a = ToStr(tables.text(function.file)),
                          "first_line"_a = function.first_line, "hottest_line"_a = row.hottest_line,
                          "self"_a = ToDict(row.self), "total"_a = ToDict(row.total)));
   }
@@ -114,7 +115,7 @@ py::dict ReadReport(const std::string& path, const ReportOptions& options) {
   const Report report = ValueOrRaise(std::move(result));
   return py::dict("metadata"_a = ToDict(report.file->metadata()),
                   "quality"_a = ToDict(report.file->quality()),
-                  "cut_off"_a = report.file->cut_off(), "mode"_a = options.mode,
+                  "cut_off"_a = ToStr(report.file->cut_off()), "mode"_a = ToStr(options.mode),
                   "total"_a = ToDict(report.profile.total),
                   "idle_threads_hidden"_a = report.profile.idle_threads_hidden,
                   "threads"_a = ThreadList(report.profile), "functions"_a = FunctionList(report));

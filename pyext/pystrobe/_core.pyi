@@ -3,7 +3,7 @@ from typing import Any
 
 def dump(pid: int, locals: bool, pause: str) -> dict[str, Any]: ...
 def read(
-    path: str,
+    path: bytes,
     mode: str,
     thread: str | None,
     since: float,

@@ -116,7 +116,7 @@ def read(
     :param include_idle: keep threads that hardly ran.
     :raises Error: a subclass says what is wrong with the file or the arguments.
     """
-    raw = _core.read(os.fspath(path), mode, thread, since, until, include_idle)
+    raw = _core.read(os.fsencode(path), mode, thread, since, until, include_idle)
     metadata = raw["metadata"]
     return Report(
         metadata=Metadata(**{**metadata, "command": tuple(metadata["command"])}),

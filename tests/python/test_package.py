@@ -193,3 +193,42 @@ def test_a_cut_off_recording_is_read_and_said_to_be(newest: Interpreter, tmp_pat
     assert report.cut_off
     assert not report.quality.complete
     assert 0 < report.total.samples <= pystrobe.read(whole).total.samples
+
+
+CUT_NAME = """
+import ctypes, sys, _thread, time
+def work():
+    # PR_SET_NAME keeps 15 bytes of 16.
+    ctypes.CDLL(None).prctl(15, ("\\u00e9" * 8).encode(), 0, 0, 0)
+    print("ready", flush=True)
+    end = time.monotonic() + 60
+    while time.monotonic() < end: pass
+_thread.start_new_thread(work, ())
+time.sleep(60)
+"""
+
+
+def test_what_is_not_utf8_is_read_all_the_same(newest: Interpreter, tmp_path: Path) -> None:
+    """A thread's name that the kernel cut inside a character; arguments and paths of any bytes."""
+    path = tmp_path / os.fsdecode(b"out-\xff.strobe")
+    command = [*newest.command(), "-c", CUT_NAME, b"\xff\xe9"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as target:
+        try:
+            assert target.stdout
+            assert target.stdout.readline() == "ready\n"
+            dump = pystrobe.dump(target.pid)
+            subprocess.run(
+                [pystrobe.executable(), "attach", str(target.pid), "-d", "0.5", "-o", path],
+                check=True,
+                capture_output=True,
+            )
+        finally:
+            target.kill()
+    report = pystrobe.read(path)
+    name = "\u00e9" * 7 + "\ufffd"
+    assert name in {thread.name for thread in dump.threads}
+    assert name in {thread.name for thread in report.threads}
+    assert os.fsencode(dump.command[-1]) == b"\xff\xe9"
+    assert os.fsencode(report.metadata.command[-1]) == b"\xff\xe9"
+    with pytest.raises(pystrobe.NotFoundError, match="no-such-\ufffd"):
+        pystrobe.read(os.fsdecode(b"no-such-\xff"))
