@@ -162,8 +162,7 @@ std::string DumpJson(const remote::Dump& dump, bool locals) {
   for (const DumpThread& thread : dump.threads) AppendThread(json, thread, locals);
   json.EndArray().EndObject();
   buffer.Append('\n');
-  // A string takes everything.
-  (void)buffer.Finish();
+  if (!buffer.Finish()) return {};  // a string takes everything
   return text;
 }
 

@@ -79,7 +79,7 @@ bool RecordingSession::Report(int table_fd) {
   }
   if (recorder_ == nullptr || !recorder_->begun()) return false;
   const std::optional<Error> failure = recorder_->failure();
-  ScopedFd fd = recorder_->TakeFd();
+  const ScopedFd fd = recorder_->TakeFd();
   ScopedFd copy(fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
   auto recording = store::StrobeFile::Open(std::move(copy), Name());
   if (failure) {
