@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import resource
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,3 +118,22 @@ class Pystrobe:
 
     def dump(self, pid: int, *arguments: str) -> dict[str, Any]:
         return dict(json.loads(self.succeed("dump", str(pid), "--json", *arguments).out))
+
+
+def kept_recording(finished: Finished) -> Path:
+    match = re.search(r"nothing recorded is lost: it is in (\S+\.strobe)", finished.err)
+    assert match, finished
+    return Path(match[1])
+
+
+def without_threads(pystrobe: Pystrobe, *arguments: str) -> Finished:
+    """A limit on the stack is also the size of a thread's, and this one fits nowhere."""
+    size = 1 << 50
+    done = subprocess.run(
+        [str(pystrobe.executable), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (size, size)),
+    )
+    return Finished(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A command on a terminal of its own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import termios
+import time
+
+
+class OnTerminal:
+    """A command on a terminal of its own, which it also gets its Ctrl-C from."""
+
+    def __init__(self, *command: str, columns: int = 100) -> None:
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.environ["TERM"] = "xterm-256color"
+            os.environ.pop("NO_COLOR", None)
+            os.execvp(command[0], command)
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self.text = ""
+
+    def type(self, keys: str) -> None:
+        os.write(self.master, keys.encode())
+
+    def read_until(self, pattern: str, timeout: float = 30) -> str:
+        """Reads on until the text since the start matches."""
+        deadline = time.monotonic() + timeout
+        while not re.search(pattern, self.text):
+            left = deadline - time.monotonic()
+            ready = left > 0 and select.select([self.master], [], [], left)[0]
+            assert ready, f"no {pattern!r} in {self.text!r}"
+            piece = self._read()
+            assert piece, f"ended without {pattern!r}: {self.text!r}"
+            self.text += piece
+        return self.text
+
+    def finish(self) -> int:
+        while piece := self._read():
+            self.text += piece
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.master)
+        return os.waitstatus_to_exitcode(status)
+
+    def _read(self) -> str:
+        try:
+            return os.read(self.master, 65536).decode(errors="replace")
+        except OSError:  # the other side is closed
+            return ""

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Standard streams, terminals and signals."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from find import Interpreter
+from on_terminal import OnTerminal
+from pystrobe_command import Finished, Pystrobe, kept_recording
+from running import running
+
+
+def test_a_table_that_cannot_be_written_is_a_failure(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.strobe"
+    with running(newest, "tower") as target, open("/dev/full", "w") as full:
+        pystrobe.succeed("attach", str(target.pid), "-d", "0.3", "-q", "-o", str(path))
+        command = [str(pystrobe.executable), "report", str(path)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+        assert done.returncode == 1
+        assert done.stderr == "pystrobe: the table: writing failed: No space left on device\n"
+        # What was sampled for the table alone is kept.
+        command = [str(pystrobe.executable), "attach", str(target.pid), "-d", "0.3"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+        assert done.returncode == 1
+    kept_recording(Finished(1, "", done.stderr)).unlink()
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [str(pystrobe.executable), "report", str(path)]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=30)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_reader_that_goes_away(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "tower") as target:
+        sampler = pystrobe.start("attach", str(target.pid), "-d", "0.5")
+        assert sampler.stdout
+        sampler.stdout.close()
+        assert sampler.stderr
+        err = sampler.stderr.read()
+        assert sampler.wait(timeout=30) == 0, err
+        sampler.stderr.close()
+    assert "ipe" not in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_stop_and_report(
+    pystrobe: Pystrobe, newest: Interpreter, number: signal.Signals
+) -> None:
+    with running(newest, "tower") as target:
+        sampler = pystrobe.start("attach", str(target.pid))
+        time.sleep(0.7)
+        sampler.send_signal(number)
+        out, err = sampler.communicate(timeout=30)
+        assert sampler.returncode == 0, (out, err)
+    assert "self %" in out
+    assert "Quality:" in out
+
+
+def test_progress_and_ctrl_c_on_a_terminal(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "tower") as target:
+        shown = OnTerminal(str(pystrobe.executable), "attach", str(target.pid))
+        shown.read_until(r"0:0[1-9]  [\d,]+ samples  [\d,.]+ Hz")
+        shown.type("\x03")
+        assert shown.finish() == 0, shown.text
+    assert "self %" in shown.text
+    assert "\x1b[1m" in shown.text
+
+
+def test_ctrl_c_twice_gives_up_and_keeps_the_recording(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    """The report goes into a pipe that nobody reads, so the first Ctrl-C cannot end it."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with running(newest, "tower") as target:
+        shown = OnTerminal(
+            *(str(pystrobe.executable), "attach", str(target.pid), "-r", "10000"),
+            *("-o", str(pipe), "-f", "json"),
+        )
+        shown.read_until(r"0:0[2-9]  ")
+        shown.type("\x03")
+        shown.read_until("Quality:")
+        time.sleep(0.5)
+        shown.type("\x03")
+        code = shown.finish()
+    os.close(reader)
+    assert code == 128 + signal.SIGINT, shown.text
+    match = re.search(r"what was recorded is in (\S+\.strobe)", shown.text)
+    assert match, shown.text
+    try:
+        assert "self %" in pystrobe.succeed("report", match[1]).out
+    finally:
+        os.unlink(match[1])
