@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <type_traits>
 
@@ -84,7 +86,7 @@ void FillGil(const Table& table, Checker& check, Layout& layout) {
   const auto& in = table.interpreter_state;
   const uint64_t start = in.gil_runtime_state;
   check.Field("interpreter_state.gil_runtime_state", start, in.size);
-  const uint64_t room = in.size - start;
+  const uint64_t room = std::min<uint64_t>(in.size - start, kGilBytes);
   layout.gil.last_holder =
       check.Field("gil_runtime_state_holder", in.gil_runtime_state_holder - start, room);
   layout.gil.locked =
@@ -122,10 +124,15 @@ void FillThread(const Table& table, Checker& check, Layout& layout) {
   } else if (in.current_frame == in.status + 40) {
     out.state = check.Field("thread state", in.status + (Table::kMinor == 13 ? 8 : 12), in.size, 4);
   }
-  out.size = out.datastack_top + 8;
-  for (uint32_t offset : {out.frame, out.base_frame, out.thread_id, out.native_thread_id}) {
-    if (offset != kAbsent && offset + 8 > out.size) out.size = offset + 8;
-  }
+  out.size = 0;
+  const auto hold = [&out](std::initializer_list<uint32_t> offsets, uint32_t width) {
+    for (uint32_t offset : offsets) {
+      if (offset != kAbsent) out.size = std::max(out.size, offset + width);
+    }
+  };
+  hold({out.next, out.interp, out.frame, out.base_frame, out.thread_id, out.native_thread_id}, 8);
+  hold({out.datastack_chunk, out.datastack_top}, 8);
+  hold({out.status, out.state, out.holds_gil}, 4);
 }
 
 template <typename Table>
@@ -133,22 +140,24 @@ void FillFrame(const Table& table, Checker& check, Layout& layout) {
   const auto& in = table.interpreter_frame;
   auto& out = layout.frame;
   check.Size("interpreter_frame", in.size);
-  out.previous = check.Field("interpreter_frame.previous", in.previous, in.size);
-  out.code = check.Field("interpreter_frame.executable", in.executable, in.size);
-  out.instruction = check.Field("interpreter_frame.instr_ptr", in.instr_ptr, in.size);
+  // What lies before localsplus is copied; every other field must lie there.
   out.localsplus = check.Field("interpreter_frame.localsplus", in.localsplus, in.size);
-  out.owner = check.Field("interpreter_frame.owner", in.owner, in.localsplus, 1);
+  const uint64_t copied = in.localsplus;
+  out.previous = check.Field("interpreter_frame.previous", in.previous, copied);
+  out.code = check.Field("interpreter_frame.executable", in.executable, copied);
+  out.instruction = check.Field("interpreter_frame.instr_ptr", in.instr_ptr, copied);
+  out.owner = check.Field("interpreter_frame.owner", in.owner, copied, 1);
   if constexpr (requires { in.stackpointer; }) {
-    out.stackpointer = check.Field("interpreter_frame.stackpointer", in.stackpointer, in.size);
+    out.stackpointer = check.Field("interpreter_frame.stackpointer", in.stackpointer, copied);
     // Include/internal/pycore_stackref.h: Py_TAG_BITS is 1 to 3 of the low bits, and frames lie
     // at multiples of 8, code objects at multiples of 16.
     out.code_tag_mask = 7;
     if (layout.free_threaded) {
-      out.tlbc_index = check.Field("interpreter_frame.tlbc_index", in.tlbc_index, in.size, 4);
+      out.tlbc_index = check.Field("interpreter_frame.tlbc_index", in.tlbc_index, copied, 4);
     }
   } else {
     // Include/internal/pycore_frame.h of 3.13: `instr_ptr; int stacktop; ...`
-    out.stacktop = check.Field("frame stacktop", in.instr_ptr + 8, in.size, 4);
+    out.stacktop = check.Field("frame stacktop", in.instr_ptr + 8, copied, 4);
   }
   out.size = out.localsplus;
 }
@@ -158,26 +167,28 @@ void FillCode(const Table& table, Checker& check, Layout& layout) {
   const auto& in = table.code_object;
   auto& out = layout.code;
   check.Size("code_object", in.size);
-  out.filename = check.Field("code_object.filename", in.filename, in.size);
-  out.name = check.Field("code_object.name", in.name, in.size);
-  out.qualname = check.Field("code_object.qualname", in.qualname, in.size);
-  out.line_table = check.Field("code_object.linetable", in.linetable, in.size);
-  out.first_line = check.Field("code_object.firstlineno", in.firstlineno, in.size, 4);
-  out.arg_count = check.Field("code_object.argcount", in.argcount, in.size, 4);
-  // Include/cpython/code.h: co_flags, co_argcount, co_posonlyargcount, co_kwonlyargcount.
-  out.flags = check.Field("code co_flags", in.argcount - 4, in.size, 4);
-  out.keyword_arg_count = check.Field("code co_kwonlyargcount", in.argcount + 8, in.size, 4);
-  out.locals_names = check.Field("code_object.localsplusnames", in.localsplusnames, in.size);
-  out.locals_kinds = check.Field("code_object.localspluskinds", in.localspluskinds, in.size);
+  // The last field; what lies before it is copied.
   out.bytecode = check.Field("code_object.co_code_adaptive", in.co_code_adaptive, in.size);
-  out.unit_count = check.Field("tuple_object.ob_size", table.tuple_object.ob_size, in.size);
-  out.type = check.Field("pyobject.ob_type", table.pyobject.ob_type, in.size);
+  const uint64_t copied = in.co_code_adaptive;
+  out.filename = check.Field("code_object.filename", in.filename, copied);
+  out.name = check.Field("code_object.name", in.name, copied);
+  out.qualname = check.Field("code_object.qualname", in.qualname, copied);
+  out.line_table = check.Field("code_object.linetable", in.linetable, copied);
+  out.first_line = check.Field("code_object.firstlineno", in.firstlineno, copied, 4);
+  out.arg_count = check.Field("code_object.argcount", in.argcount, copied, 4);
+  // Include/cpython/code.h: co_flags, co_argcount, co_posonlyargcount, co_kwonlyargcount.
+  out.flags = check.Field("code co_flags", in.argcount - 4, copied, 4);
+  out.keyword_arg_count = check.Field("code co_kwonlyargcount", in.argcount + 8, copied, 4);
+  out.locals_names = check.Field("code_object.localsplusnames", in.localsplusnames, copied);
+  out.locals_kinds = check.Field("code_object.localspluskinds", in.localspluskinds, copied);
+  out.unit_count = check.Field("tuple_object.ob_size", table.tuple_object.ob_size, copied);
+  out.type = check.Field("pyobject.ob_type", table.pyobject.ob_type, copied);
   if constexpr (requires { in.co_tlbc; }) {
     if (layout.free_threaded) {
-      out.tlbc = check.Field("code_object.co_tlbc", in.co_tlbc, in.size);
+      out.tlbc = check.Field("code_object.co_tlbc", in.co_tlbc, copied);
     }
   }
-  out.size = out.bytecode;  // the last field
+  out.size = out.bytecode;
 }
 
 template <typename Table>
@@ -217,8 +228,8 @@ void FillObjects(const Table& table, Checker& check, Layout& layout) {
   out.bytes_size = field("bytes_object.ob_size", bytes.ob_size, bytes.size);
   out.bytes_data = field("bytes_object.ob_sval", bytes.ob_sval, bytes.size, 1);
   const auto& text = table.unicode_object;
-  out.unicode_length = field("unicode_object.length", text.length, text.size);
-  out.unicode_state = field("unicode_object.state", text.state, text.size, 4);
+  out.unicode_length = field("unicode_object.length", text.length, text.asciiobject_size);
+  out.unicode_state = field("unicode_object.state", text.state, text.asciiobject_size, 4);
   // Include/cpython/unicodeobject.h: `interned` has a byte of its own in free-threaded builds of
   // 3.14 and later.
   if (layout.free_threaded && Table::kMinor >= 14) out.unicode_kind_shift = 8;

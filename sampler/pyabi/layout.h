@@ -43,6 +43,9 @@ enum class LineTableStyle : uint8_t {
   kLocations,  ///< 3.11+: PEP 657 location table
 };
 
+/// How much of a GIL is copied.
+inline constexpr uint32_t kGilBytes = 48;
+
 struct Layout {
   PyVersion version;
   bool free_threaded = false;
@@ -67,7 +70,7 @@ struct Layout {
     uint32_t tlbc_generation = kAbsent;         ///< 3.14t+
   } interpreter;
 
-  /// struct _gil_runtime_state
+  /// struct _gil_runtime_state; all within its first kGilBytes.
   struct {
     uint32_t last_holder = kAbsent;
     uint32_t locked = kAbsent;  ///< int: 1 held, 0 free, -1 not created yet
@@ -162,9 +165,9 @@ struct Layout {
 bool IsPythonFrame(const Layout& layout, uint8_t owner);
 
 /// The committed table for a release without debug offsets, 3.8 to 3.12, as it is on x86-64 Linux
-/// (with Py_DEBUG too). Other builds of a version, such as --with-trace-refs, have other offsets, so
-/// check what they lead to.
-/// Fails with kUnsupported for any other version, naming it and those known.
+/// (with Py_DEBUG too). Other builds of a version, such as --with-trace-refs, have other offsets,
+/// so check what they lead to. Fails with kUnsupported for any other version, naming it and those
+/// known.
 Result<Layout> LayoutFromTable(PyVersion version);
 
 /// As many bytes from the start of _PyRuntime as any version known needs.

@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <random>
 #include <vector>
 
+#include "fake_memory.h"
 #include "golden.h"
+#include "random_layout.h"
 #include "sampler/pyabi/layout.h"
 
 namespace pystrobe::pyabi {
@@ -186,21 +190,154 @@ TEST(DebugOffsets, RefusesEveryFieldOutOfBounds) {
   ExpectEveryFieldChecked<debug_offsets::Table15>("3.15.2t");
 }
 
+struct Field {
+  const char* name;
+  uint32_t offset;
+  uint32_t width = 8;
+};
+
+void ExpectWithin(std::initializer_list<Field> fields, uint32_t size) {
+  for (const Field& field : fields) {
+    if (field.offset == kAbsent) continue;
+    EXPECT_LE(uint64_t{field.offset} + field.width, size) << field.name;
+  }
+}
+
+/// Every field that is taken out of a copy lies within what is copied.
+void ExpectFieldsCopied(const Layout& layout) {
+  const auto& gil = layout.gil;
+  ExpectWithin({{"last_holder", gil.last_holder},
+                {"locked", gil.locked, 4},
+                {"switch_number", gil.switch_number},
+                {"enabled", gil.enabled, 4}},
+               kGilBytes);
+  const auto& thread = layout.thread;
+  ExpectWithin({{"next", thread.next},
+                {"interp", thread.interp},
+                {"thread_id", thread.thread_id},
+                {"native_thread_id", thread.native_thread_id},
+                {"frame", thread.frame},
+                {"cframe", thread.cframe},
+                {"datastack_chunk", thread.datastack_chunk},
+                {"datastack_top", thread.datastack_top},
+                {"status", thread.status, 4},
+                {"state", thread.state, 4},
+                {"base_frame", thread.base_frame},
+                {"holds_gil", thread.holds_gil, 4}},
+               thread.size);
+  const auto& frame = layout.frame;
+  const bool is_pointer = layout.frame_style == FrameStyle::kInterpreterFrames;
+  ExpectWithin({{"previous", frame.previous},
+                {"code", frame.code},
+                {"instruction", frame.instruction, is_pointer ? 8U : 4U},
+                {"owner", frame.owner, 1},
+                {"is_entry", frame.is_entry, 1},
+                {"stacktop", frame.stacktop, 4},
+                {"stackpointer", frame.stackpointer},
+                {"tlbc_index", frame.tlbc_index, 4}},
+               frame.size);
+  const auto& code = layout.code;
+  ExpectWithin({{"type", code.type},
+                {"filename", code.filename},
+                {"name", code.name},
+                {"qualname", code.qualname},
+                {"first_line", code.first_line, 4},
+                {"line_table", code.line_table},
+                {"flags", code.flags, 4},
+                {"arg_count", code.arg_count, 4},
+                {"keyword_arg_count", code.keyword_arg_count, 4},
+                {"unit_count", code.unit_count},
+                {"tlbc", code.tlbc},
+                {"locals_names", code.locals_names},
+                {"locals_kinds", code.locals_kinds},
+                {"cell_names", code.cell_names},
+                {"free_names", code.free_names}},
+               code.size);
+  ExpectWithin(
+      {{"length", layout.object.unicode_length}, {"state", layout.object.unicode_state, 4}},
+      layout.object.ascii_data);
+  EXPECT_LE(std::max({thread.size, frame.size, code.size, layout.object.ascii_data}), 64U << 10);
+}
+
+TEST(DebugOffsets, WhatIsReadOfAStructureIsCopied) {
+  for (const Layout& layout : TableLayouts()) ExpectFieldsCopied(layout);
+  for (const char* name : kGoldenDebugOffsets) {
+    SCOPED_TRACE(name);
+    ExpectFieldsCopied(*LayoutFromDebugOffsets(GoldenDebugOffsets(name)));
+  }
+}
+
+/// With the structure at `size` as large as can be, and its field at `field` behind what is copied.
+void ExpectRefusedBehindTheCopy(const std::string& name, size_t size, size_t field) {
+  constexpr uint64_t kLargest = 64U << 10;
+  auto bytes = GoldenDebugOffsets(name);
+  Put(bytes, size, kLargest);
+  EXPECT_TRUE(LayoutFromDebugOffsets(bytes)) << name << " byte " << size;
+  Put(bytes, field, kLargest - 64);
+  EXPECT_FALSE(LayoutFromDebugOffsets(bytes)) << name << " byte " << field;
+}
+
+template <typename Table>
+void ExpectRefusedBehindTheCopy(const std::string& name) {
+  constexpr size_t kFrame = offsetof(Table, interpreter_frame.size);
+  for (size_t field :
+       {offsetof(Table, interpreter_frame.previous), offsetof(Table, interpreter_frame.executable),
+        offsetof(Table, interpreter_frame.instr_ptr), offsetof(Table, interpreter_frame.owner)}) {
+    ExpectRefusedBehindTheCopy(name, kFrame, field);
+  }
+  constexpr size_t kCode = offsetof(Table, code_object.size);
+  for (size_t field : {offsetof(Table, code_object.filename), offsetof(Table, code_object.argcount),
+                       offsetof(Table, code_object.localspluskinds)}) {
+    ExpectRefusedBehindTheCopy(name, kCode, field);
+  }
+  ExpectRefusedBehindTheCopy(name, offsetof(Table, unicode_object.size),
+                             offsetof(Table, unicode_object.state));
+}
+
+TEST(DebugOffsets, RefusesFieldsBehindWhatIsCopied) {
+  ExpectRefusedBehindTheCopy<debug_offsets::Table13>("3.13.0");
+  ExpectRefusedBehindTheCopy<debug_offsets::Table14>("3.14.10t");
+  ExpectRefusedBehindTheCopy<debug_offsets::Table15>("3.15.2");
+}
+
+// The GIL has no size of its own: it may lie anywhere in the interpreter.
+TEST(DebugOffsets, RefusesALockLargerThanWhatIsCopied) {
+  using debug_offsets::Table13;
+  for (size_t field : {offsetof(Table13, interpreter_state.gil_runtime_state_locked),
+                       offsetof(Table13, interpreter_state.gil_runtime_state_holder)}) {
+    auto bytes = GoldenDebugOffsets("3.13.0");
+    uint64_t offset;
+    std::memcpy(&offset, bytes.data() + field, sizeof offset);
+    Put(bytes, field, offset + kGilBytes);
+    EXPECT_FALSE(LayoutFromDebugOffsets(bytes)) << field;
+  }
+}
+
+TEST(DebugOffsets, AFieldAnywhereInAThreadStateIsCopied) {
+  using debug_offsets::Table13;
+  auto bytes = GoldenDebugOffsets("3.13.0");
+  Put(bytes, offsetof(Table13, thread_state.size), 4096);
+  for (size_t field :
+       {offsetof(Table13, thread_state.next), offsetof(Table13, thread_state.interp),
+        offsetof(Table13, thread_state.thread_id), offsetof(Table13, thread_state.status)}) {
+    Put(bytes, field, 4088);
+    const auto layout = LayoutFromDebugOffsets(bytes);
+    ASSERT_TRUE(layout);
+    ExpectFieldsCopied(*layout);
+    Put(bytes, field, 8);
+  }
+}
+
 TEST(DebugOffsets, SurvivesNoise) {
   std::mt19937_64 random(1);
-  for (const char* name : kGoldenDebugOffsets) {
-    const auto golden = GoldenDebugOffsets(name);
-    for (int round = 0; round < 2000; ++round) {
-      auto bytes = golden;
-      for (int change = 0; change < 8; ++change) {
-        Put(bytes, 16 + random() % (bytes.size() - 24), random() >> random() % 64);
-      }
-      auto layout = LayoutFromDebugOffsets(bytes);
-      if (layout) {
-        EXPECT_LE(layout->frame.size, 64U << 10);
-      }
-    }
+  size_t accepted = 0;
+  for (int round = 0; round < 20000; ++round) {
+    const auto layout = RandomLayout(random);
+    if (!layout) continue;
+    ++accepted;
+    ExpectFieldsCopied(*layout);
   }
+  EXPECT_GT(accepted, 500U);
 }
 
 }  // namespace
