@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taking values out of copied bytes. Private to this room. [any thread]
+// Taking values out of copied bytes. [any thread]
 #pragma once
 
 #include <cstddef>

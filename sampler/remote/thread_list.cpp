@@ -2,7 +2,8 @@
 #include "sampler/remote/thread_list.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "sampler/pyabi/bytes.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -15,12 +16,6 @@ using pyabi::Memory;
 constexpr size_t kMaxInterpreters = 65536;
 constexpr size_t kMaxThreads = 1'000'000;
 
-uint64_t WordAt(const std::vector<std::byte>& bytes, uint32_t offset) {
-  uint64_t value = 0;
-  std::memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
-}
-
 bool LooksLikeObject(Address address) { return address != 0 && address % 8 == 0; }
 
 Result<void> ReadThreadsOf(const Memory& memory, const Layout& layout, Address interpreter,
@@ -31,16 +26,17 @@ Result<void> ReadThreadsOf(const Memory& memory, const Layout& layout, Address i
   // `prev` and `next` are neighbours in every version (struct _ts, PyThreadState).
   const uint32_t prev = layout.thread.next - 8;
   Address before = 0;
-  for (Address tstate = *head; tstate != 0; tstate = WordAt(bytes, layout.thread.next)) {
+  for (Address tstate = *head; tstate != 0;
+       tstate = pyabi::Load<uint64_t>(bytes, layout.thread.next)) {
     if (!LooksLikeObject(tstate) || !memory.Read(tstate, bytes.data(), bytes.size())) {
       return Fail(ErrorCode::kUnreadable, "thread state {:#x} is unreadable", tstate);
     }
-    if (Address seen = WordAt(bytes, layout.thread.interp); seen != interpreter) {
+    if (Address seen = pyabi::Load<uint64_t>(bytes, layout.thread.interp); seen != interpreter) {
       return Fail(ErrorCode::kUnreadable,
                   "thread state {:#x} points to interpreter {:#x}, not {:#x}", tstate, seen,
                   interpreter);
     }
-    if (layout.thread.next >= 8 && WordAt(bytes, prev) != before) {
+    if (layout.thread.next >= 8 && pyabi::Load<uint64_t>(bytes, prev) != before) {
       return Fail(ErrorCode::kUnreadable, "thread state {:#x} does not point back to {:#x}", tstate,
                   before);
     }
@@ -48,9 +44,9 @@ Result<void> ReadThreadsOf(const Memory& memory, const Layout& layout, Address i
       return Fail(ErrorCode::kUnreadable, "more than {} thread states", kMaxThreads);
     }
     PyThread thread{.tstate = tstate, .interpreter = interpreter, .interpreter_id = interpreter_id};
-    thread.pthread = WordAt(bytes, layout.thread.thread_id);
+    thread.pthread = pyabi::Load<uint64_t>(bytes, layout.thread.thread_id);
     if (layout.thread.native_thread_id != kAbsent) {
-      thread.tid = static_cast<pid_t>(WordAt(bytes, layout.thread.native_thread_id));
+      thread.tid = static_cast<pid_t>(pyabi::Load<uint64_t>(bytes, layout.thread.native_thread_id));
     }
     threads.push_back(thread);
     before = tstate;

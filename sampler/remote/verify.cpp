@@ -2,10 +2,10 @@
 #include "sampler/remote/verify.h"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 #include <thread>
 
+#include "sampler/pyabi/bytes.h"
 #include "sampler/pyabi/code.h"
 #include "sampler/remote/thread_list.h"
 
@@ -20,14 +20,7 @@ constexpr int kLooks = 50;
 constexpr int kLooksForFrames = 10;
 constexpr auto kBetweenLooks = std::chrono::milliseconds(1);
 constexpr size_t kMaxThreads = 32;  // whose frames are looked at, spread over all
-constexpr size_t kMaxFrames = 64;  // of each thread; enough to see that the chain is one
-
-template <typename T>
-T ValueAt(const std::vector<std::byte>& bytes, uint32_t offset) {
-  T value{};
-  std::memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
-}
+constexpr size_t kMaxFrames = 64;   // of each thread; enough to see that the chain is one
 
 bool IsTypeNamed(const Memory& memory, const Layout& layout, Address type, std::string_view name) {
   auto text = memory.Read<Address>(type + layout.object.type_name);
@@ -108,10 +101,10 @@ class Checker {
         return Complain(fmt::format("frame {:#x} is unreadable", frame));
       }
       bool python = layout_.frame.owner == kAbsent ||
-                    pyabi::IsPythonFrame(layout_, ValueAt<uint8_t>(bytes, layout_.frame.owner));
-      Address code = ValueAt<Address>(bytes, layout_.frame.code) & ~layout_.frame.code_tag_mask;
+                    pyabi::IsPythonFrame(layout_, pyabi::Load<uint8_t>(bytes, layout_.frame.owner));
+      Address code = pyabi::Load<Address>(bytes, layout_.frame.code) & ~layout_.frame.code_tag_mask;
       if (python) CheckCode(frame, code);
-      frame = ValueAt<Address>(bytes, layout_.frame.previous);
+      frame = pyabi::Load<Address>(bytes, layout_.frame.previous);
     }
   }
 
