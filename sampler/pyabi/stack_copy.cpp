@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/pyabi/stack_copy.h"
 
+#include <algorithm>
+
 namespace pystrobe::pyabi {
 
 void StackCopy::Clear() {
@@ -9,11 +11,14 @@ void StackCopy::Clear() {
   hint_ = 0;
 }
 
-void StackCopy::Add(Address address, uint32_t size) {
+bool StackCopy::Add(Address address, uint32_t size) {
+  const size_t padded = (size_t{size} + 7) & ~size_t{7};
+  if (padded > kMostBytes - used_) return false;
   ranges_.push_back({address, size, static_cast<uint32_t>(used_)});
-  used_ += (size + 7U) & ~size_t{7};
-  if (buffer_.size() < used_) buffer_.resize(used_ * 2);
+  used_ += padded;
+  if (buffer_.size() < used_) buffer_.resize(std::min(used_ * 2, kMostBytes));
   hint_ = ranges_.size() - 1;
+  return true;
 }
 
 void StackCopy::AppendRequests(size_t first_range, std::vector<ReadRequest>& requests) {

@@ -25,15 +25,19 @@ class StackCopy {
     uint32_t offset;  ///< into the buffer
   };
 
+  /// A copy holds no more bytes than this: hundreds of thousands of frames fit.
+  static constexpr size_t kMostBytes = size_t{64} << 20;
+
   void Clear();
-  /// Plans a range; its bytes are undefined until someone fills what AppendRequests names.
-  void Add(Address address, uint32_t size);
+  /// Plans a range; its bytes are undefined until someone fills what AppendRequests names. False,
+  /// and nothing is planned, where the copy would outgrow kMostBytes.
+  bool Add(Address address, uint32_t size);
   /// Appends one read request for each range from index `first_range` on. The pointers are good
   /// until the next Add.
   void AppendRequests(size_t first_range, std::vector<ReadRequest>& requests);
 
   /// The copied bytes [address, address + size), or null when they were not copied. Where ranges
-  /// overlap, the one added last wins.
+  /// overlap, any of them answers: their bytes differ only if the target ran between two reads.
   const std::byte* Find(Address address, size_t size) const {
     if (hint_ < ranges_.size()) {
       if (const std::byte* found = FindIn(ranges_[hint_], address, size)) return found;
