@@ -93,7 +93,8 @@ std::optional<Digits> ReadDigits(const Memory& memory, const Layout& layout, Add
     number.count = static_cast<uint64_t>(*tag) >> 3;
   } else {
     number.negative = *tag < 0;
-    number.count = static_cast<uint64_t>(*tag < 0 ? -*tag : *tag);
+    number.count =
+        *tag < 0 ? uint64_t{0} - static_cast<uint64_t>(*tag) : static_cast<uint64_t>(*tag);
   }
   if (number.count > kMaxDigits) return std::nullopt;
   number.digits.resize(std::min(number.count, kShownDigits));
