@@ -12,8 +12,6 @@
 namespace pystrobe::pyabi {
 namespace {
 
-constexpr uint64_t kMaxEntries = 1U << 16;
-
 // Include/object.h.
 constexpr uint64_t kInlineValues = 1U << 2;  // 3.13+
 constexpr uint64_t kManagedDict = 1U << 4;   // 3.11+
@@ -53,8 +51,12 @@ std::optional<Keys> ReadNewKeys(const Memory& memory, Address at) {
               .has_hash = kind == 0};
 }
 
-std::optional<Keys> ReadKeys(const Memory& memory, const Layout& layout, Address at) {
-  return layout.version.minor <= 10 ? ReadOldKeys(memory, at) : ReadNewKeys(memory, at);
+/// The first `most` keys of those at `at`.
+std::optional<Keys> ReadKeys(const Memory& memory, const Layout& layout, Address at,
+                             uint64_t most) {
+  auto keys = layout.version.minor <= 10 ? ReadOldKeys(memory, at) : ReadNewKeys(memory, at);
+  if (keys) keys->count = std::min(keys->count, most);
+  return keys;
 }
 
 /// The entries of `keys` with their own values, or with those at `values` if that is not null.
@@ -84,34 +86,35 @@ std::vector<DictEntry> ReadEntries(const Memory& memory, const Layout& layout, K
 
 /// Values kept with the object itself, under the keys its type has for all its instances.
 std::vector<DictEntry> ReadOwnValues(const Memory& memory, const Layout& layout, Address type,
-                                     Address values) {
+                                     Address values, uint64_t most) {
   const auto at = memory.Read<Address>(type + layout.object.type_cached_keys);
   if (!at) return {};
-  const auto keys = ReadKeys(memory, layout, *at);
+  const auto keys = ReadKeys(memory, layout, *at, most);
   return keys ? ReadEntries(memory, layout, *keys, values) : std::vector<DictEntry>{};
 }
 
-std::vector<DictEntry> ReadDictAt(const Memory& memory, const Layout& layout, Address pointer) {
+std::vector<DictEntry> ReadDictAt(const Memory& memory, const Layout& layout, Address pointer,
+                                  uint64_t most) {
   const auto dict = memory.Read<Address>(pointer);
-  return dict && *dict != 0 ? ReadDict(memory, layout, *dict) : std::vector<DictEntry>{};
+  return dict && *dict != 0 ? ReadDict(memory, layout, *dict, most) : std::vector<DictEntry>{};
 }
 
 /// Include/internal/pycore_object.h of each version: words before the object.
 std::vector<DictEntry> ReadManaged(const Memory& memory, const Layout& layout, Address object,
-                                   Address type) {
+                                   Address type, uint64_t most) {
   if (layout.version.minor >= 13) {
-    return ReadDictAt(memory, layout, object - (layout.free_threaded ? 8 : 24));
+    return ReadDictAt(memory, layout, object - (layout.free_threaded ? 8 : 24), most);
   }
   if (layout.version.minor == 12) {
     // One pointer for both, the lowest bit set (by subtracting 1) when it is to values.
     const auto either = memory.Read<Address>(object - 24);
     if (!either || *either == 0) return {};
-    return (*either & 1) != 0 ? ReadOwnValues(memory, layout, type, *either + 1)
-                              : ReadDict(memory, layout, *either);
+    return (*either & 1) != 0 ? ReadOwnValues(memory, layout, type, *either + 1, most)
+                              : ReadDict(memory, layout, *either, most);
   }
   const auto values = memory.Read<Address>(object - 32);
-  if (values && *values != 0) return ReadOwnValues(memory, layout, type, *values);
-  return ReadDictAt(memory, layout, object - 24);
+  if (values && *values != 0) return ReadOwnValues(memory, layout, type, *values, most);
+  return ReadDictAt(memory, layout, object - 24, most);
 }
 
 /// Heads of the strs at `keys`, those that cannot be read left as zeros.
@@ -131,17 +134,19 @@ std::vector<std::byte> ReadHeads(const Memory& memory, std::span<const DictEntry
 
 }  // namespace
 
-std::vector<DictEntry> ReadDict(const Memory& memory, const Layout& layout, Address dict) {
+std::vector<DictEntry> ReadDict(const Memory& memory, const Layout& layout, Address dict,
+                                uint64_t most) {
   Address keys_at = 0;
   Address values = 0;
   const std::array requests = {ReadRequest{dict + layout.object.dict_keys, &keys_at, 8},
                                ReadRequest{dict + layout.object.dict_values, &values, 8}};
   if (!memory.ReadAll(requests)) return {};
-  const auto keys = ReadKeys(memory, layout, keys_at);
+  const auto keys = ReadKeys(memory, layout, keys_at, most);
   return keys ? ReadEntries(memory, layout, *keys, values) : std::vector<DictEntry>{};
 }
 
-std::vector<DictEntry> ReadAttributes(const Memory& memory, const Layout& layout, Address object) {
+std::vector<DictEntry> ReadAttributes(const Memory& memory, const Layout& layout, Address object,
+                                      uint64_t most) {
   const auto type = memory.Read<Address>(object + layout.object.type);
   if (!type) return {};
   uint64_t flags = 0;
@@ -155,13 +160,13 @@ std::vector<DictEntry> ReadAttributes(const Memory& memory, const Layout& layout
   if (layout.version.minor >= 13 && (flags & kInlineValues) != 0) {
     const Address values = object + static_cast<Address>(basic_size);
     const auto valid = memory.Read<uint8_t>(values + 3);
-    if (valid && *valid != 0) return ReadOwnValues(memory, layout, *type, values);
+    if (valid && *valid != 0) return ReadOwnValues(memory, layout, *type, values, most);
   }
   if (layout.version.minor >= 11 && (flags & kManagedDict) != 0) {
-    return ReadManaged(memory, layout, object, *type);
+    return ReadManaged(memory, layout, object, *type, most);
   }
   if (dict_offset <= 0) return {};
-  return ReadDictAt(memory, layout, object + static_cast<Address>(dict_offset));
+  return ReadDictAt(memory, layout, object + static_cast<Address>(dict_offset), most);
 }
 
 Address FindName(const Memory& memory, const Layout& layout, std::span<const DictEntry> entries,

@@ -5,6 +5,7 @@
 // this room.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -19,11 +20,17 @@ struct DictEntry {
   Address value = 0;
 };
 
-/// The entries of the dict at `dict`, in order; empty when it makes no sense.
-std::vector<DictEntry> ReadDict(const Memory& memory, const Layout& layout, Address dict);
+/// More entries than those of any dict that is looked at; one with more makes no sense.
+inline constexpr uint64_t kMaxEntries = 1U << 16;
 
-/// What vars(object) would show, whether there is a dict yet or not.
-std::vector<DictEntry> ReadAttributes(const Memory& memory, const Layout& layout, Address object);
+/// The first entries of the dict at `dict`, at most `most` of them, in order; empty when it makes
+/// no sense.
+std::vector<DictEntry> ReadDict(const Memory& memory, const Layout& layout, Address dict,
+                                uint64_t most = kMaxEntries);
+
+/// What vars(object) would show, whether there is a dict yet or not; at most `most` of it.
+std::vector<DictEntry> ReadAttributes(const Memory& memory, const Layout& layout, Address object,
+                                      uint64_t most = kMaxEntries);
 
 /// The value whose key is the str `name`; 0 when there is none.
 Address FindName(const Memory& memory, const Layout& layout, std::span<const DictEntry> entries,

@@ -15,6 +15,10 @@ namespace pystrobe::pyabi {
 namespace {
 
 constexpr uint64_t kMaxLocals = 1U << 12;
+// Of a threading.Thread, which has about 15, and of all threads together: memory that is no longer
+// what it was can look like thousands of threads with thousands of attributes each.
+constexpr uint64_t kMaxAttributes = 1024;
+constexpr uint64_t kMaxAllAttributes = 1U << 20;
 
 // Include/internal/pycore_code.h.
 constexpr uint8_t kHiddenKind = 0x10;
@@ -124,10 +128,13 @@ HashMap<uint64_t, std::string> ReadThreadNames(const Memory& memory, const Layou
   const Address active = FindName(memory, layout, ReadDict(memory, layout, *globals), "_active");
   if (active == 0) return {};
   HashMap<uint64_t, std::string> names;
+  uint64_t left = kMaxAllAttributes;
   for (const DictEntry& entry : ReadDict(memory, layout, active)) {
     const auto ident = ReadInt(memory, layout, entry.key);
-    const Address name =
-        FindName(memory, layout, ReadAttributes(memory, layout, entry.value), "_name");
+    const auto attributes =
+        ReadAttributes(memory, layout, entry.value, std::min(kMaxAttributes, left));
+    left -= attributes.size();
+    const Address name = FindName(memory, layout, attributes, "_name");
     if (!ident || name == 0) continue;
     if (auto text = ReadString(memory, layout, name)) {
       names[static_cast<uint64_t>(*ident)] = std::move(*text);

@@ -34,8 +34,8 @@ std::vector<Layout> AllLayouts() {
 /// Puts objects one behind the other.
 class Heap {
  public:
-  explicit Heap(const Layout& layout) : layout_(layout) {
-    memory_.Map(kStart, 1U << 20);
+  explicit Heap(const Layout& layout, size_t size = 1U << 20) : layout_(layout) {
+    memory_.Map(kStart, size);
     int_type_ = Type("int");
     cell_type_ = Type("cell");
   }
@@ -253,6 +253,51 @@ TEST(ReadThreadNames, IsEmptyWithoutThreading) {
   }
 }
 
+/// Counts what is read of another memory.
+class CountingMemory : public Memory {
+ public:
+  explicit CountingMemory(const Memory& memory) : memory_(memory) {}
+  bool ReadAll(std::span<const ReadRequest> requests) const override {
+    for (const ReadRequest& request : requests) bytes_ += request.size;
+    return memory_.ReadAll(requests);
+  }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  const Memory& memory_;
+  mutable uint64_t bytes_ = 0;
+};
+
+TEST(ReadThreadNames, WhatLooksLikeThousandsOfThreadsIsReadInPart) {
+  const Layout layout = *LayoutFromTable({3, 10, 1});
+  constexpr uint64_t kEntries = 30'000;
+  Heap heap(layout, 4U << 20);
+  // One dict is that of every thread and holds the threads as well.
+  const Address dict = heap.Dict({});
+  const Address keys = heap.Allocate(40 + (2 << 16) + kEntries * 24);
+  heap.Put(keys + 8, uint64_t{1} << 15);
+  heap.Put(keys + 32, kEntries);
+  heap.Put(dict + layout.object.dict_keys, keys);
+  const Address type = heap.Type("Thread");
+  heap.Put(type + layout.object.type_dict_offset, int64_t{40});
+  const Address thread = heap.Object(type);
+  heap.Put(thread + 40, dict);
+  const Address key = heap.Str("other");
+  for (uint64_t i = 0; i < kEntries; ++i) {
+    const Address entry = keys + 40 + (2U << 15) + i * 24;
+    heap.Put(entry + 8, key);
+    heap.Put(entry + 16, thread);
+  }
+  const Address threading = heap.Object(0);
+  heap.Put(threading + HeadSize(layout), heap.Dict({{heap.Str("_active"), dict}}));
+  const Address interpreter = heap.Allocate(layout.interpreter.imports_modules + 8);
+  heap.Put(interpreter + layout.interpreter.imports_modules,
+           heap.Dict({{heap.Str("threading"), threading}}));
+  const CountingMemory memory(heap.memory());
+  EXPECT_THAT(ReadThreadNames(memory, layout, interpreter), IsEmpty());
+  EXPECT_LT(memory.bytes(), 256U << 20);
+}
+
 /// def f(a, *, b): x = ...; y lives in a cell; z in that of an outer function.
 RawFrame FrameOf(Heap& heap, const Layout& layout, const std::vector<Address>& values) {
   const Address code = heap.Object(0, 512);
@@ -337,6 +382,18 @@ TEST(ReadInt, SignsAndSizes) {
                                 -(int64_t{1} << 45), INT64_MAX, -INT64_MAX}) {
       EXPECT_EQ(ReadInt(heap.memory(), layout, heap.Int(value)), value);
       EXPECT_EQ(Describe(heap.memory(), layout, heap.Int(value)), std::to_string(value));
+    }
+  }
+}
+
+TEST(ReadInt, AWildSizeIsNoNumber) {
+  for (const Layout& layout : AllLayouts()) {
+    for (const int64_t tag : {INT64_MIN, INT64_MIN + 1, INT64_MAX}) {
+      Heap heap(layout);
+      const Address number = heap.Int(1);
+      heap.Put(number + layout.object.long_tag, tag);
+      EXPECT_EQ(ReadInt(heap.memory(), layout, number), std::nullopt);
+      EXPECT_EQ(Describe(heap.memory(), layout, number), std::nullopt);
     }
   }
 }
