@@ -53,12 +53,6 @@ class DefinitionEncoder {
   uint64_t threads_revision_ = 0;
 };
 
-/// How many definitions a file may bring, in all.
-struct DefinitionLimits {
-  uint64_t definitions = 0;  ///< of each kind
-  uint64_t string_bytes = 0;
-};
-
 /// Rebuilds the tables. Fails with kCorrupt on ids that were not defined before, on definitions
 /// made twice and beyond the limits; the tables then hold what came before.
 class DefinitionDecoder {

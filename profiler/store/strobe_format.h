@@ -61,6 +61,7 @@
 // Times are rounded so that sums are exact: see SampleEncoder.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -113,9 +114,21 @@ inline constexpr uint32_t kMaxChain = 256;
 /// Limits that a writer keeps and a reader checks before it allocates.
 inline constexpr size_t kMaxPayload = size_t{16} << 20;  ///< of a block, packed or unpacked
 inline constexpr size_t kMaxSamplesPerBlock = 1 << 14;
-/// Definitions a reader takes: this many of each kind (bytes, for strings), and so many more for
-/// each byte of the file.
-inline constexpr uint64_t kFreeDefinitions = uint64_t{1} << 20;
-inline constexpr uint64_t kDefinitionsPerByte = 1024;
+/// What a reader takes of a file of so many bytes. Stacks are what can be packed densest: those of
+/// a recursion 1000 deep, entered from ever new places, come to 100 in a byte. There are only so
+/// many such places in a program, hence what any file may bring. A stack takes a reader up to 100
+/// bytes.
+struct DefinitionLimits {
+  uint64_t definitions = 0;  ///< of each kind
+  uint64_t string_bytes = 0;
+};
+constexpr DefinitionLimits LimitsFor(uint64_t file_size) {
+  constexpr uint64_t kPerByte = 128;
+  constexpr uint64_t kMostDefinitions = uint64_t{1} << 25;
+  constexpr uint64_t kMostStringBytes = uint64_t{1} << 30;
+  const uint64_t earned = std::min(file_size, kMostStringBytes) * kPerByte;
+  return {.definitions = std::min(kMostDefinitions, (uint64_t{1} << 22) + earned),
+          .string_bytes = std::min(kMostStringBytes, (uint64_t{1} << 24) + earned)};
+}
 
 }  // namespace pystrobe::store

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "profiler/store/block.h"
 #include "profiler/store/definitions.h"
@@ -14,8 +13,6 @@
 
 namespace pystrobe::store {
 namespace {
-
-constexpr uint64_t kFreeStringBytes = uint64_t{16} << 20;
 
 /// Fills `buffer` from `offset` on; the size that was there to be read.
 Result<size_t> ReadAt(int fd, uint64_t offset, std::span<uint8_t> buffer, const std::string& name) {
@@ -97,7 +94,7 @@ Result<std::optional<Block>> BlockScanner::Next() {
   return block;
 }
 
-bool MayBeSkipped(uint8_t type) { return std::islower(type) != 0; }
+bool MayBeSkipped(uint8_t type) { return type >= 'a' && type <= 'z'; }
 
 std::string NewerBlock(const Block& block) {
   return fmt::format("unknown block type {} at byte {}: written by a newer pystrobe", block.type,
@@ -172,8 +169,7 @@ Result<void> StrobeFile::Impl::Load() {
   BlockScanner scanner(fd_.get(), name_, size);
   BlockUnpacker unpacker;
   if (auto head = LoadHead(scanner, unpacker); !head) return head;
-  DefinitionDecoder decoder({.definitions = kFreeDefinitions + size * kDefinitionsPerByte,
-                             .string_bytes = kFreeStringBytes + size * kDefinitionsPerByte});
+  DefinitionDecoder decoder(LimitsFor(size));
   end_ = scanner.offset();
   while (!quality_.complete) {
     const auto block = scanner.Next();

@@ -9,6 +9,7 @@
 #include "profiler/store/block.h"
 #include "profiler/store/facts.h"
 #include "profiler/store/strobe.h"
+#include "profiler/store/strobe_format.h"
 #include "tests/cpp/support/memory_recording.h"
 #include "tests/cpp/support/random_recording.h"
 #include "tests/cpp/support/strobe_bytes.h"
@@ -199,10 +200,45 @@ TEST(Damage, UnpackedDefinitionsAreLimitedByTheSizeOfTheFile) {
   for (int i = 0; i < 20; ++i) file += again;
   const auto opened = OpenStrobe(file);
   ASSERT_TRUE(opened.has_value());
-  EXPECT_GT((*opened)->tables().stack_count(), 1'000'000U);
-  EXPECT_LE((*opened)->tables().stack_count(),
-            kFreeDefinitions + file.size() * kDefinitionsPerByte);
+  EXPECT_GT((*opened)->tables().stack_count(), 4'000'000U);
+  EXPECT_LE((*opened)->tables().stack_count(), LimitsFor(file.size()).definitions);
+  EXPECT_LT((*opened)->tables().stack_count(), 7'000'000U);
   EXPECT_THAT((*opened)->cut_off(), HasSubstr("more stacks than a file of this size can hold"));
+}
+
+TEST(Damage, NoFileMayDefineWhatNoMemoryHolds) {
+  for (const uint64_t size : {uint64_t{1} << 20, uint64_t{1} << 40, UINT64_MAX}) {
+    EXPECT_LE(LimitsFor(size).definitions, uint64_t{1} << 25);
+    EXPECT_LE(LimitsFor(size).string_bytes, uint64_t{1} << 30);
+  }
+  EXPECT_LT(LimitsFor(0).definitions, uint64_t{1} << 23);
+}
+
+// Nothing real is packed more densely: a recursion as deep as Python allows by default, entered
+// from two thousand places.
+TEST(Damage, DeepRecursionsAreNoDamage) {
+  constexpr uint32_t kPlaces = 2000;
+  constexpr int kDepth = 1000;
+  Tables tables;
+  std::vector<Sample> samples;
+  const FunctionId function = tables.Intern(Function{tables.Intern("f"), kEmptyString, 1});
+  const FrameId call = tables.Intern(Frame{function, 2});
+  const ThreadIndex thread = testing::MakeThread(tables, 1, "MainThread");
+  for (uint32_t place = 0; place < kPlaces; ++place) {
+    StackId stack = tables.Push(kEmptyStack, tables.Intern(Frame{function, 10 + place}));
+    for (int depth = 0; depth < kDepth; ++depth) stack = tables.Push(stack, call);
+    samples.push_back({.time_ns = place * 1'000'000, .thread = thread, .stack = stack});
+  }
+  StrobeWriter writer(testing::MakeFile(""), "test.strobe");
+  ASSERT_TRUE(writer.Begin({}));
+  ASSERT_TRUE(writer.Append(tables, samples, {}));
+  ASSERT_TRUE(writer.Finish(tables, {}));
+  const std::string file = testing::Contents(writer.TakeFd());
+  const auto opened = OpenStrobe(file);
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_EQ((*opened)->cut_off(), "");
+  EXPECT_EQ((*opened)->tables().stack_count(), tables.stack_count());
+  EXPECT_GT(tables.stack_count(), 90 * file.size());
 }
 
 TEST(Damage, UnknownBlocksAreSkippedOrStopTheReader) {
