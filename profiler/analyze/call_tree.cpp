@@ -4,6 +4,7 @@
 
 #include "profiler/analyze/profile.h"
 #include "profiler/analyze/stack_sums.h"
+#include "profiler/base/hash.h"
 
 namespace pystrobe {
 namespace {
@@ -85,7 +86,7 @@ class TreeBuilder {
   const Tables& tables_;
   std::vector<CallTree::Node> nodes_;
   std::vector<LineAtNode> lines_;
-  HashMap<uint64_t, uint32_t, analyze::PairHash> child_;  // parent node << 32 | function
+  HashMap<uint64_t, uint32_t, PairHash> child_;  // parent node << 32 | function
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "profiler/analyze/profile.h"
 #include "profiler/analyze/stack_sums.h"
+#include "profiler/base/hash.h"
 
 namespace pystrobe {
 namespace {
@@ -71,7 +72,7 @@ class Folder {
   int64_t end_ns_ = 0;
   std::vector<uint32_t> last_entry_;
   std::vector<Entry> entries_;
-  HashMap<uint64_t, uint32_t, analyze::PairHash> index_;  // thread << 32 | stack
+  HashMap<uint64_t, uint32_t, PairHash> index_;  // thread << 32 | stack
 };
 
 std::vector<ThreadProfile> Folder::TakeThreads() {

@@ -12,15 +12,6 @@ namespace pystrobe::analyze {
 
 inline bool IsZero(const Weights& weights) { return weights == Weights{}; }
 
-/// Hash of two ids in one number. Fibonacci hashing; the fold brings the well mixed high bits down
-/// to where the table looks.
-struct PairHash {
-  size_t operator()(uint64_t key) const {
-    key *= 0x9e3779b97f4a7c15U;
-    return key ^ key >> 32;
-  }
-};
-
 /// The weight each stack got itself, indexed by StackId, threads added up.
 std::vector<Weights> SelfByStack(const Tables& tables, std::span<const ThreadProfile> threads);
 

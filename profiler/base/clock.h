@@ -4,10 +4,8 @@
 // [any thread] [async-signal-safe]
 #pragma once
 
-#include <ctime>
-
 #include <chrono>
-#include <cstdint>
+#include <ctime>
 
 namespace pystrobe {
 

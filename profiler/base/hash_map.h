@@ -7,8 +7,6 @@
 #include <tsl/robin_set.h>
 
 #include <functional>
-#include <string>
-#include <string_view>
 
 namespace pystrobe {
 

@@ -6,25 +6,13 @@
 namespace pystrobe {
 namespace {
 
-// Finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): the keys are small dense integers, and
-// robin hood hashing needs their bits spread.
-uint64_t Mix(uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xbf58476d1ce4e5b9U;
-  x ^= x >> 27;
-  x *= 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
-
 uint64_t Join(uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; }
 
 }  // namespace
 
 size_t Tables::FunctionHash::operator()(const Function& f) const {
-  return Mix(Mix(Join(ToIndex(f.name), ToIndex(f.file))) + f.first_line);
+  return MixBits(MixBits(Join(ToIndex(f.name), ToIndex(f.file))) + f.first_line);
 }
-
-size_t Tables::PairHash::operator()(uint64_t key) const { return Mix(key); }
 
 Tables::Tables() {
   Intern(std::string_view{});

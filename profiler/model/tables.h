@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "profiler/base/hash.h"
 #include "profiler/base/hash_map.h"
 #include "profiler/model/ids.h"
 
@@ -87,9 +88,6 @@ class Tables {
  private:
   struct FunctionHash {
     size_t operator()(const Function& f) const;
-  };
-  struct PairHash {
-    size_t operator()(uint64_t key) const;
   };
 
   std::deque<std::string> strings_;  // deque: string_view keys below stay valid

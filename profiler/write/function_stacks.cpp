@@ -3,24 +3,14 @@
 
 #include <algorithm>
 
+#include "profiler/base/hash.h"
 #include "profiler/base/hash_map.h"
 
 namespace pystrobe::write {
-namespace {
-
-// Fibonacci hashing; the shift brings the well mixed high bits down to where the table looks.
-struct KeyHash {
-  size_t operator()(uint64_t key) const {
-    key *= 0x9e3779b97f4a7c15U;
-    return key ^ key >> 32;
-  }
-};
-
-}  // namespace
 
 FunctionStacks::FunctionStacks(const Tables& tables)
     : nodes_(1), of_stack_(tables.stack_count()), function_count_(tables.function_count()) {
-  HashMap<uint64_t, uint32_t, KeyHash> ids;
+  HashMap<uint64_t, uint32_t, PairHash> ids;
   for (uint32_t i = 1; i < tables.stack_count(); ++i) {
     const StackNode& stack = tables.stack(StackId{i});
     const Node node{of_stack_[ToIndex(stack.parent)], tables.frame(stack.frame).function};
