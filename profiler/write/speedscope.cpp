@@ -146,7 +146,7 @@ class SpeedscopeWriter {
   }
 
   Result<void> WriteThreads(uint64_t runs_in_memory) {
-    size_t profiles = 0;
+    uint64_t written_runs = 0;
     for (size_t first = 0; first < summaries_.size() && out_.ok();) {
       uint64_t runs = summaries_[first].runs;
       size_t last = first + 1;
@@ -155,10 +155,10 @@ class SpeedscopeWriter {
       }
       auto written = runs > runs_in_memory ? StreamThread(first) : WriteBatch(first, last);
       if (!written) return written;
-      profiles += runs;
+      written_runs += runs;
       first = last;
     }
-    if (profiles == 0) WriteNothing();
+    if (written_runs == 0) WriteNothing();
     return {};
   }
 
