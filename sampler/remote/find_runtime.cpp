@@ -14,9 +14,6 @@ using pyabi::PyVersion;
 constexpr std::string_view kRuntimeSymbol = "_PyRuntime";
 constexpr std::string_view kRuntimeSection = ".PyRuntime";  // 3.10+
 
-/// Larger data segments are not those of a Python; reading them would take long.
-constexpr uint64_t kMaxSegment = 64 << 20;
-
 /// Takes a decimal number of at most 255 off the front of `text`.
 bool TakeNumber(std::string_view& text, uint8_t& value) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

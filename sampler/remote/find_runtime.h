@@ -4,6 +4,7 @@
 // verify.h decides. [any thread]
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@ namespace pystrobe::remote {
 
 /// The first bytes of _PyRuntime from 3.13 on (struct _Py_DebugOffsets).
 inline constexpr std::string_view kDebugOffsetsCookie = "xdebugpy";
+
+/// Larger data segments are not those of a Python; reading them would take long.
+inline constexpr uint64_t kMaxSegment = uint64_t{64} << 20;
 
 struct RuntimeCandidate {
   Address runtime = 0;

@@ -12,9 +12,6 @@ namespace {
 using pyabi::Layout;
 using pyabi::Memory;
 
-/// Data segments of real programs are smaller; a gigabyte of .bss is no Python.
-constexpr uint64_t kMaxSegment = 64 << 20;
-
 /// The words of the segments of `module` that can be read, one segment at a time.
 template <typename Visit>
 void ForEachSegment(const Memory& memory, const std::vector<AddressRange>& ranges, Visit visit) {

@@ -24,8 +24,6 @@ namespace {
 using pyabi::Layout;
 using pyabi::Memory;
 
-/// More than the debug offsets of any version take: 584 bytes in 3.13 to 888 in 3.15.
-constexpr size_t kDebugOffsetsBytes = 2048;
 /// A process that execs while it is opened is looked at again, this often.
 constexpr int kOpenTries = 3;
 constexpr int kListTries = 50;
@@ -105,7 +103,7 @@ Result<Layout> FindLayout(const SymbolFinder& symbols, const RuntimeCandidate& c
     return Fail(ErrorCode::kUnreadable, "_PyRuntime at {:#x} is unreadable", candidate.runtime);
   }
   if (std::memcmp(head.data(), kDebugOffsetsCookie.data(), head.size()) == 0) {
-    head.resize(kDebugOffsetsBytes);
+    head.resize(pyabi::kDebugOffsetsSize);
     if (!memory.Read(candidate.runtime, head.data(), head.size())) {
       return Fail(ErrorCode::kUnreadable, "_PyRuntime at {:#x} is cut off", candidate.runtime);
     }
