@@ -73,6 +73,7 @@ WalkResult Walk(const StackCopy& copy, const Layout& layout, Address first,
       frames.push_back(frame);
     } else {
       loop_frames.push_back(address);
+      if (!frames.empty()) frames.back().is_entry = true;
     }
     address = Load<Address>(bytes, layout.frame.previous);
     if (has_owner && !result.loop_caller && BeginsLoop(layout, frame)) result.loop_caller = address;
@@ -83,12 +84,12 @@ WalkResult Walk(const StackCopy& copy, const Layout& layout, Address first,
 
 void TrimToExecuting(const StackCopy& copy, const Layout& layout, std::vector<RawFrame>& frames) {
   if (layout.frame.stacktop == kAbsent) return;
-  for (size_t i = frames.size(); i-- > 0;) {
-    if (copy.ValueOr0<int32_t>(frames[i].frame + layout.frame.stacktop) == -1) {
-      frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(i));
-      return;
-    }
+  size_t leaf = 0;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (copy.ValueOr0<int32_t>(frames[i].frame + layout.frame.stacktop) == -1) leaf = i;
+    if (frames[i].is_entry) break;
   }
+  frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(leaf));
 }
 
 }  // namespace pystrobe::pyabi

@@ -20,7 +20,7 @@ struct RawFrame {
   uint64_t instruction = 0;  ///< f_lasti as the version has it, or the instruction pointer
   uint32_t tlbc_index = 0;   ///< which copy of the bytecode `instruction` points into (3.14t+)
   uint8_t owner = 0;
-  bool is_entry = false;
+  bool is_entry = false;  ///< a run of the evaluation loop began with it (kInterpreterFrames)
 
   friend bool operator==(const RawFrame&, const RawFrame&) = default;
 };
@@ -53,8 +53,10 @@ struct WalkResult {
 WalkResult Walk(const StackCopy& copy, const Layout& layout, Address first,
                 std::vector<RawFrame>& frames, std::vector<Address>& loop_frames);
 
-/// Unpaused copies on 3.11-3.13: drops frames above the rootmost one that says it is executing
-/// (`stacktop` == -1), which is the real leaf of that instant. No-op elsewhere.
+/// Unpaused copies on 3.11-3.13: in the innermost run of the evaluation loop one frame at most is
+/// executing (`stacktop` == -1) and is the real leaf of that instant; drops frames above the rootmost
+/// such. Frames that called out through C say so too, but belong to runs further out. No-op
+/// elsewhere.
 void TrimToExecuting(const StackCopy& copy, const Layout& layout, std::vector<RawFrame>& frames);
 
 }  // namespace pystrobe::pyabi

@@ -18,6 +18,8 @@ using pyabi::WalkStatus;
 // microseconds, then the stack is given up. A first look at a stack of 10,000 frames needs
 // about 70.
 constexpr int kMostFetches = 400;
+// Code objects that cannot be read, in one look: a stack with more of them is no stack.
+constexpr int kMostRefused = 4;
 
 struct Switches {
   int64_t voluntary, involuntary;
@@ -53,12 +55,13 @@ GilState GilReader::Decode(Moment moment) const {
 void CopyJob::Run() {
   identities.clear();
   subject_cpu = -1;
-  subject_stat.reset();
+  subject_look.reset();
   if (prove) {
     RunProved();
   } else {
     descheduled = true;
     Copy();
+    LookAtSubject();
   }
 }
 
@@ -69,7 +72,7 @@ void CopyJob::RunProved() {
   Copy();
   ReadWitness();
   descheduled = OwnSwitches() != before || sched_getcpu() != own_cpu;
-  ReadSubjectStat();
+  LookAtSubject();
   end = MonotonicNow();
 }
 
@@ -96,6 +99,7 @@ void CopyJob::Copy() {
     if (!Fetch()) break;
     read_ok = ReadPending();
   }
+  if (read_ok && locals) ReadLocals();
   if (read_ok && codes != nullptr) LookAtCodes();
   gil_state = gil != nullptr ? gil->Decode(GilReader::kAfter) : GilState{};
 }
@@ -119,10 +123,7 @@ bool CopyJob::ReadPending() {
   if (generation_address != 0) {
     requests_.push_back({generation_address, &generation, sizeof generation});
   }
-  if (gil != nullptr) gil->AppendRequest(GilReader::kAfter, requests_);
-  if (witness.rseq_cpu_id != 0) {
-    requests_.push_back({witness.rseq_cpu_id, &rseq_cpu_, sizeof rseq_cpu_});
-  }
+  AppendProof();
   if (!memory->ReadAll(requests_)) return false;
   if (first) gil_before = gil != nullptr ? gil->Decode(GilReader::kBefore) : GilState{};
   return true;
@@ -142,7 +143,7 @@ void CopyJob::WalkAll() {
     if (result.status == WalkStatus::kMissing) {
       thread->plan->AddMissing(thread->memory, result.missing);
     } else if (result.status == WalkStatus::kComplete &&
-               !thread->plan->IsSettled(thread->memory, result)) {
+               !thread->plan->IsSettled(thread->memory, result, thread->loop_frames)) {
       thread->status = WalkStatus::kIncomplete;
     } else if (result.status == WalkStatus::kComplete) {
       thread->plan->Learn(thread->memory, thread->frames, thread->loop_frames);
@@ -159,28 +160,59 @@ bool CopyJob::Fetch() {
 
 void CopyJob::LookAtCodes() {
   code_list_.clear();
-  for (ThreadCopy* thread : threads) codes->Select(thread->frames, generation, code_list_);
+  for (ThreadCopy* thread : threads) {
+    if (thread->status == WalkStatus::kComplete) {
+      codes->Select(thread->frames, generation, code_list_);
+    }
+  }
   if (code_list_.empty()) return;
   const size_t size = layout->code.size;
-  code_bytes_.resize(code_list_.size() * size);
+  code_bytes_.assign(code_list_.size() * size, std::byte{0});
   requests_.clear();
   for (size_t i = 0; i < code_list_.size(); ++i) {
     requests_.push_back({code_list_[i], code_bytes_.data() + i * size, size});
   }
-  if (gil != nullptr) gil->AppendRequest(GilReader::kAfter, requests_);
-  if (witness.rseq_cpu_id != 0) {
-    requests_.push_back({witness.rseq_cpu_id, &rseq_cpu_, sizeof rseq_cpu_});
+  AppendProof();
+  // What cannot be read stays zero, which is no code object's identity.
+  std::span<const pyabi::ReadRequest> left = requests_;
+  for (int refused = 0; refused <= kMostRefused; ++refused) {
+    left = left.subspan(memory->ReadSome(left));
+    if (left.empty()) break;
+    left = left.subspan(1);
   }
-  if (!memory->ReadAll(requests_)) return;
+  read_ok = left.empty();
   for (size_t i = 0; i < code_list_.size(); ++i) {
     identities.emplace_back(code_list_[i],
                             pyabi::IdentityOf(*layout, {code_bytes_.data() + i * size, size}));
   }
 }
 
+// Object by object, straight from the target: the proof is read again after it.
+void CopyJob::ReadLocals() {
+  for (ThreadCopy* thread : threads) {
+    thread->locals.clear();
+    if (thread->status != WalkStatus::kComplete) continue;
+    for (const pyabi::RawFrame& frame : thread->frames) {
+      thread->locals.push_back({frame.frame, pyabi::ReadLocals(*memory, *layout, frame)});
+    }
+  }
+  requests_.clear();
+  AppendProof();
+  read_ok = memory->ReadAll(requests_);
+}
+
+void CopyJob::AppendProof() {
+  if (gil != nullptr) gil->AppendRequest(GilReader::kAfter, requests_);
+  if (witness.rseq_cpu_id != 0) {
+    requests_.push_back({witness.rseq_cpu_id, &rseq_cpu_, sizeof rseq_cpu_});
+  }
+}
+
 void CopyJob::ReadWitness() {
   if (witness.rseq_cpu_id != 0) {
-    subject_cpu = static_cast<int>(rseq_cpu_);
+    // The target may write there what it likes.
+    static const long cpu_count = sysconf(_SC_NPROCESSORS_CONF);
+    if (rseq_cpu_ < static_cast<uint64_t>(cpu_count)) subject_cpu = static_cast<int>(rseq_cpu_);
     return;
   }
   char text[1024];
@@ -190,11 +222,18 @@ void CopyJob::ReadWitness() {
   if (stat) subject_cpu = stat->processor;
 }
 
-void CopyJob::ReadSubjectStat() {
-  if (witness.schedstat_fd < 0) return;
+void CopyJob::LookAtSubject() {
   char text[128];
   ssize_t length = pread(witness.schedstat_fd, text, sizeof text, 0);
-  if (length > 0) subject_stat = ParseSchedStat({text, static_cast<size_t>(length)});
+  if (length <= 0) return;
+  const auto stat = ParseSchedStat({text, static_cast<size_t>(length)});
+  if (!stat) return;
+  subject_look = {*stat, true, HeldStill()};
+  // Who has the lock is awake.
+  if (gil_state.HeldBy(threads.front()->plan->tstate())) return;
+  length = pread(witness.syscall_fd, text, sizeof text, 0);
+  if (length <= 0) return;
+  subject_look->awake = awake_before && SaysAwake({text, static_cast<size_t>(length)});
 }
 
 }  // namespace pystrobe::remote

@@ -13,12 +13,19 @@
 #include "profiler/base/proc.h"
 #include "sampler/pyabi/code.h"
 #include "sampler/pyabi/layout.h"
+#include "sampler/pyabi/objects.h"
 #include "sampler/pyabi/stack_copy.h"
 #include "sampler/pyabi/walk.h"
 #include "sampler/remote/process_memory.h"
 #include "sampler/remote/stack_plan.h"
+#include "sampler/remote/task_clock.h"
 
 namespace pystrobe::remote {
+
+struct FrameLocals {
+  Address frame = 0;
+  std::vector<pyabi::Local> values;
+};
 
 /// One thread's stack as it stood. Buffers are kept from sample to sample.
 struct ThreadCopy {
@@ -27,6 +34,7 @@ struct ThreadCopy {
   std::vector<pyabi::RawFrame> frames;  ///< leaf first
   std::vector<Address> loop_frames;     ///< where the evaluation loop's own lie
   pyabi::WalkStatus status = pyabi::WalkStatus::kBroken;
+  std::vector<FrameLocals> locals;  ///< of `frames`, where the job asks for them
 };
 
 /// The words of a GIL that matter, as they were at the end of the copy.
@@ -74,6 +82,7 @@ struct CpuWitness {
   Address rseq_cpu_id = 0;  ///< address of rseq.cpu_id; 0: use stat
   int stat_fd = -1;         ///< kept open on task/TID/stat
   int schedstat_fd = -1;    ///< kept open on task/TID/schedstat; -1: there is none
+  int syscall_fd = -1;      ///< kept open on task/TID/syscall; -1: there is none
 };
 
 /// What to copy, and the result. Filled by the pacer, run by whoever holds the subject's CPU.
@@ -86,6 +95,10 @@ struct CopyJob {
   Address generation_address = 0;  ///< 3.14+: where dead code objects are counted, else 0
   CpuWitness witness;              ///< of the subject, the thread to be held
   std::vector<ThreadCopy*> threads;  ///< the subject first
+  /// Of the subject, just before. Our coming wakes a CPU that was idle, and sometimes with it the
+  /// thread that sleeps there, so only what was awake before and is awake in the pause ran.
+  bool awake_before = true;
+  bool locals = false;               ///< read local variables too: some microseconds for each
   bool prove = true;                 ///< false: spend nothing on the proof, which there is none of then
 
   // Results.
@@ -95,7 +108,7 @@ struct CopyJob {
   bool descheduled = false;        ///< the copying thread lost its CPU meanwhile
   GilState gil_before, gil_state;  ///< the lock before the first byte was copied, and after the last
   uint64_t generation = 0;         ///< what was read at generation_address
-  std::optional<SchedStat> subject_stat;  ///< as of the pause; nullopt when there is none
+  std::optional<TaskLook> subject_look;  ///< as of the copy; nullopt when the kernel does not tell
   std::vector<std::pair<Address, pyabi::CodeIdentity>> identities;  ///< what `codes` asked for
   Nanoseconds start{}, end{};                                       ///< of the copying
 
@@ -124,8 +137,10 @@ struct CopyJob {
   void WalkAll();
   bool Fetch();
   void LookAtCodes();
+  void ReadLocals();
+  void AppendProof();
   void ReadWitness();
-  void ReadSubjectStat();
+  void LookAtSubject();
 
   std::vector<pyabi::ReadRequest> requests_;
   std::vector<size_t> first_pending_;

@@ -16,8 +16,14 @@ namespace {
 constexpr uint64_t kRoundsPerThread = 2;
 constexpr uint64_t kLeastRounds = 16;
 
-std::vector<DumpFrame> FramesOf(const RunContext& context, const SampledThread& thread,
-                                bool with_locals) {
+const std::vector<pyabi::Local>* LocalsOf(const SampledThread& thread, Address frame) {
+  const auto& all = thread.locals();
+  auto found = std::find_if(all.begin(), all.end(),
+                            [frame](const FrameLocals& locals) { return locals.frame == frame; });
+  return found == all.end() ? nullptr : &found->values;
+}
+
+std::vector<DumpFrame> FramesOf(const RunContext& context, const SampledThread& thread) {
   const Tables& tables = context.tables;
   std::vector<FrameId> ids = tables.FramesOf(thread.stack());
   std::vector<DumpFrame> frames;
@@ -28,15 +34,13 @@ std::vector<DumpFrame> FramesOf(const RunContext& context, const SampledThread& 
     out.function = tables.text(function.name);
     out.file = tables.text(function.file);
     out.line = frame.line;
-    if (with_locals) {
-      const pyabi::RawFrame& raw = thread.frames()[frames.size() - 1];
-      out.locals = pyabi::ReadLocals(context.target.memory(), context.target.layout(), raw);
-    }
+    const Address raw = thread.frames()[frames.size() - 1].frame;
+    if (const auto* locals = LocalsOf(thread, raw)) out.locals = *locals;
   }
   return frames;
 }
 
-DumpThread Describe(const RunContext& context, const SampledThread& thread, bool with_locals) {
+DumpThread Describe(const RunContext& context, const SampledThread& thread) {
   const Thread& named = context.tables.thread(thread.index());
   DumpThread out;
   out.tid = thread.id().tid;
@@ -46,7 +50,7 @@ DumpThread Describe(const RunContext& context, const SampledThread& thread, bool
   if (auto stat = ReadTaskStat(context.target.pid(), out.tid)) out.state = stat->state;
   out.proved = thread.has_stack() && (thread.standing_flags() & kSampleMarked) == 0;
   out.complete = thread.has_stack() && (thread.standing_flags() & kSampleIncomplete) == 0;
-  out.frames = FramesOf(context, thread, with_locals);
+  out.frames = FramesOf(context, thread);
   return out;
 }
 
@@ -72,7 +76,7 @@ Result<Dump> TakeDump(pid_t pid, const DumpOptions& options) {
   Quality quality;
   std::vector<Sample> samples;  // not asked for here
   CodeCache codes(*target, tables, quality);
-  RunContext context{*target, tables, codes, MonotonicNow(), samples};
+  RunContext context{*target, tables, codes, MonotonicNow(), samples, options.locals};
   ThreadTable threads(context);
   Pauser pauser(options.pause);
   TickSampler ticks(context, threads, pauser);
@@ -95,7 +99,7 @@ Result<Dump> TakeDump(pid_t pid, const DumpOptions& options) {
     }
   }
   for (const auto& thread : threads.threads()) {
-    dump.threads.push_back(Describe(context, *thread, options.locals));
+    dump.threads.push_back(Describe(context, *thread));
   }
   std::sort(dump.threads.begin(), dump.threads.end(), [pid](const auto& a, const auto& b) {
     return std::tuple(a.tid != pid, a.tid) < std::tuple(b.tid != pid, b.tid);

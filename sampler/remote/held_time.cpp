@@ -14,12 +14,13 @@ void RunningMedian::Add(Nanoseconds sample) {
 Nanoseconds HeldTime::Estimate(const HeldCopies& sample) {
   if (sample.copies == 0) return {};
   const Nanoseconds copying = sample.disturbed ? copying_.value() : sample.copying;
-  if (!sample.disturbed && sample.waited > copying) {
+  if (!sample.waited) return copying + switches_.value() * sample.copies;
+  if (!sample.disturbed && *sample.waited > copying) {
     copying_.Add(copying / sample.copies);
-    switches_.Add((sample.waited - copying) / sample.copies);
+    switches_.Add((*sample.waited - copying) / sample.copies);
   }
   // Twice the median: our own switches are not all alike.
-  return std::min(sample.waited, copying + 2 * switches_.value() * sample.copies);
+  return std::min(*sample.waited, copying + 2 * switches_.value() * sample.copies);
 }
 
 }  // namespace pystrobe::remote

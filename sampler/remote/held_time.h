@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "profiler/base/clock.h"
 
@@ -23,7 +24,8 @@ class RunningMedian {
 
 /// One sample's worth of what is known. [value]
 struct HeldCopies {
-  Nanoseconds waited{};    ///< run_delay since the sample before: for us and for others
+  std::optional<Nanoseconds> waited;  ///< run_delay since the sample before: for us and for others;
+                                      ///< nullopt where the kernel does not tell
   Nanoseconds copying{};   ///< by our clock, all copies of this sample together
   uint32_t copies = 0;
   bool disturbed = false;  ///< the copying thread lost its CPU meanwhile: `copying` tells nothing

@@ -2,11 +2,6 @@
 #include "sampler/remote/pauser.h"
 
 #include <sched.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
-
-#include <algorithm>
-#include <cerrno>
 
 namespace pystrobe::remote {
 namespace {
@@ -14,17 +9,6 @@ namespace {
 // Far above any honest delay of a probe of high priority; a CPU that a real-time program keeps
 // longer is not ours to enter.
 constexpr Nanoseconds kProbePatience = std::chrono::milliseconds(100);
-
-std::vector<int> AllowedCpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  }
-  return cpus;
-}
 
 }  // namespace
 
@@ -48,8 +32,10 @@ std::optional<PauseMode> PauseModeByName(std::string_view name) {
 
 Pauser::Pauser(PauseMode mode)
     : wanted_(mode),
-      mode_in_use_(mode == PauseMode::kAuto ? PauseMode::kPreempt : mode),
-      allowed_cpus_(AllowedCpus()) {}
+      mode_in_use_(mode == PauseMode::kAuto ? PauseMode::kPreempt : mode) {
+  CPU_ZERO(&allowed_);
+  sched_getaffinity(0, sizeof allowed_, &allowed_);
+}
 
 Pauser::~Pauser() = default;
 
@@ -76,21 +62,27 @@ bool Pauser::BeginPreemption(CopyJob& job, int cpu, PauseTicket& ticket) {
   }
   ticket.probe = ProbeFor(cpu);
   if (ticket.probe == nullptr) return false;
+  // A probe has one job at a time; the one before stays done until its owner asks.
+  if (ticket.probe->busy()) WaitFor(*ticket.probe);
   ticket.probe->Submit(job);
   return true;
 }
 
 PauseOutcome Pauser::Finish(PauseTicket& ticket, const CopyJob& job) {
   if (ticket.probe == nullptr) return ticket.outcome;
-  if (!ticket.probe->Wait(kProbePatience)) {
-    GiveUpPreemption(fmt::format("CPU {} was not given to us within {} ms (a real-time program?)",
-                                 ticket.probe->cpu(), kProbePatience / std::chrono::milliseconds(1)));
-    while (!ticket.probe->Wait(kProbePatience)) {
-    }
-  }
+  WaitFor(*ticket.probe);
   ticket.probe = nullptr;
   ticket.outcome = {job.read_ok, job.HeldStill(), job.end - job.start};
   return ticket.outcome;
+}
+
+void Pauser::WaitFor(Probe& probe) {
+  if (probe.Wait(kProbePatience)) return;
+  GiveUpPreemption(fmt::format("CPU {} was not given to us within {} ms (a real-time program?)",
+                               probe.cpu(), kProbePatience / std::chrono::milliseconds(1)));
+  do {
+    probe.Release(allowed_);
+  } while (!probe.Wait(kProbePatience));
 }
 
 bool Pauser::Busy(int cpu) const {
@@ -99,20 +91,10 @@ bool Pauser::Busy(int cpu) const {
 }
 
 PauseOutcome Pauser::CopyByPtrace(CopyJob& job, pid_t tid) {
-  Nanoseconds start = MonotonicNow();
-  if (ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0) {
-    job.Run();
-    return {job.read_ok, false, {}};
-  }
-  bool stopped = false;
-  if (ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr) == 0) {
-    int status = 0;
-    stopped = waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status);
-    // A signal that came first must still reach the program.
-    int signal = stopped && (status >> 16) == 0 ? WSTOPSIG(status) : 0;
-    job.Run();
-    if (stopped) ptrace(PTRACE_DETACH, tid, nullptr, static_cast<long>(signal));
-  }
+  const Nanoseconds start = MonotonicNow();
+  const bool stopped = stop_.Stop(tid);
+  job.Run();
+  stop_.Resume();
   return {job.read_ok, stopped && job.read_ok, MonotonicNow() - start};
 }
 
@@ -133,14 +115,11 @@ Probe* Pauser::ProbeFor(int cpu) {
 
 // A pacer whose timer fires on the target's CPU would interrupt it once more for each sample.
 void Pauser::KeepOff(int cpu) {
-  if (cpu == kept_off_ || allowed_cpus_.size() < 2) return;
+  if (cpu == kept_off_ || cpu < 0 || CPU_COUNT(&allowed_) < 2) return;
   kept_off_ = cpu;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (int allowed : allowed_cpus_) {
-    if (allowed != cpu) CPU_SET(allowed, &set);
-  }
-  sched_setaffinity(0, sizeof set, &set);
+  cpu_set_t others = allowed_;
+  CPU_CLR(cpu, &others);
+  sched_setaffinity(0, sizeof others, &others);
 }
 
 void Pauser::GiveUpPreemption(std::string reason) {

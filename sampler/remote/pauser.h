@@ -11,6 +11,7 @@
 #include "profiler/base/clock.h"
 #include "sampler/remote/copy_job.h"
 #include "sampler/remote/probe.h"
+#include "sampler/remote/ptrace_stop.h"
 #include "sampler/remote/sampler.h"
 
 namespace pystrobe::remote {
@@ -54,6 +55,7 @@ class Pauser {
 
  private:
   bool BeginPreemption(CopyJob& job, int cpu, PauseTicket& ticket);
+  void WaitFor(Probe& probe);
   PauseOutcome CopyByPtrace(CopyJob& job, pid_t tid);
   Probe* ProbeFor(int cpu);
   void KeepOff(int cpu);
@@ -64,8 +66,9 @@ class Pauser {
   std::string failure_;
   Attention attention_;
   std::vector<std::unique_ptr<Probe>> probes_;  // by CPU
-  std::vector<int> allowed_cpus_;
+  cpu_set_t allowed_;
   int kept_off_ = -1;
+  PtraceStop stop_;
 };
 
 }  // namespace pystrobe::remote

@@ -14,21 +14,16 @@
 namespace pystrobe::remote {
 namespace {
 
-// The kernel's struct sched_attr (include/uapi/linux/sched/types.h); glibc 2.36 has no wrapper.
-struct SchedAttr {
-  uint32_t size, policy;
-  uint64_t flags;
-  int32_t nice;
-  uint32_t priority;
-  uint64_t runtime, deadline, period;
-};
 constexpr uint64_t kShortestSlice = 100'000;  // ns, the least that EEVDF takes (Linux 6.12+)
-constexpr uint64_t kDefaultSlice = 0;
 constexpr int kPromptNice = -19;
 
-void SetSlice(int nice, uint64_t slice) {
-  SchedAttr attributes{sizeof(SchedAttr), SCHED_OTHER, 0, nice, 0, slice, 0, 0};
-  syscall(SYS_sched_setattr, 0, &attributes, 0);
+bool SetScheduling(SchedAttr attributes) {
+  attributes.size = sizeof attributes;
+  return syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;
+}
+
+bool IsRealTime(uint32_t policy) {
+  return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
 }
 
 // `until` is CLOCK_MONOTONIC; null: for ever.
@@ -49,17 +44,25 @@ timespec ToTimespec(Nanoseconds t) {
 }  // namespace
 
 ScopedPromptness::ScopedPromptness()
-    : nice_(getpriority(PRIO_PROCESS, 0)), timer_slack_(prctl(PR_GET_TIMERSLACK)) {
-  sched_getaffinity(0, sizeof affinity_, &affinity_);
+    : timer_slack_(prctl(PR_GET_TIMERSLACK)),
+      affinity_known_(sched_getaffinity(0, sizeof affinity_, &affinity_) == 0) {
   prctl(PR_SET_TIMERSLACK, 1);
-  int nice = setpriority(PRIO_PROCESS, 0, kPromptNice) == 0 ? kPromptNice : nice_;
-  SetSlice(nice, kShortestSlice);
+  if (syscall(SYS_sched_getattr, 0, &before_, sizeof before_, 0) != 0) return;
+  if (IsRealTime(before_.policy)) return;
+  SchedAttr prompt{};
+  prompt.policy = SCHED_OTHER;
+  prompt.runtime = kShortestSlice;
+  prompt.nice = kPromptNice;
+  changed_ = SetScheduling(prompt);
+  if (changed_) return;
+  prompt.nice = before_.nice;
+  changed_ = SetScheduling(prompt);
 }
 
 ScopedPromptness::~ScopedPromptness() {
-  SetSlice(nice_, kDefaultSlice);
+  if (changed_) SetScheduling(before_);
   prctl(PR_SET_TIMERSLACK, timer_slack_);
-  sched_setaffinity(0, sizeof affinity_, &affinity_);
+  if (affinity_known_) sched_setaffinity(0, sizeof affinity_, &affinity_);
 }
 
 Result<void> PinTo(int cpu) {
@@ -83,16 +86,12 @@ void Attention::Wait(Nanoseconds until) {
 
 Result<std::unique_ptr<Probe>> Probe::Start(int cpu, Attention& attention) {
   std::unique_ptr<Probe> probe(new Probe(cpu, attention));
-  probe->thread_ = std::thread([p = probe.get()] { p->Main(); });
-  int error;
-  while ((error = probe->pin_error_.load(std::memory_order_acquire)) < 0) {
-    FutexWait(probe->done_, 0, nullptr);
+  std::promise<Result<void>> promise;
+  auto pinned = promise.get_future();
+  probe->thread_ = std::thread(&Probe::Main, probe.get(), std::move(promise));
+  if (auto done = pinned.get(); !done) {
+    return Wrap(done.error(), "pausing the target on CPU {}", cpu);
   }
-  if (error != 0) {
-    return FailErrno(error, ErrorCode::kInvalidArgument, "entering CPU {} to pause the target there",
-                     cpu);
-  }
-  probe->submitted_ = 1;  // the start itself was answered as number 1
   return probe;
 }
 
@@ -122,24 +121,23 @@ bool Probe::Wait(Nanoseconds timeout) {
   return done;
 }
 
-void Probe::Main() {
+void Probe::Release(const cpu_set_t& cpus) { sched_setaffinity(tid_, sizeof cpus, &cpus); }
+
+void Probe::Main(std::promise<Result<void>> pinned) {
   pthread_setname_np(pthread_self(), "probe");
   ScopedPromptness prompt;
-  auto pinned = PinTo(cpu_);
-  pin_error_.store(pinned ? 0 : errno, std::memory_order_release);
-  uint32_t seen = 1;
-  request_.store(seen, std::memory_order_release);
-  done_.store(seen, std::memory_order_release);
-  FutexWake(done_);
-  for (;;) {
+  tid_ = gettid();
+  pinned.set_value(PinTo(cpu_));
+  for (uint32_t seen = 0;;) {
     uint32_t request;
     while ((request = request_.load(std::memory_order_acquire)) == seen) {
       FutexWait(request_, seen, nullptr);
     }
     if (stop_.load(std::memory_order_relaxed)) return;
     seen = request;
-    job_->Run();
-    const bool needs_attention = job_->NeedsAttention();
+    CopyJob& job = *job_;
+    job.Run();
+    const bool needs_attention = job.NeedsAttention();
     done_.store(seen);  // the job is the pacer's again
     if (awaited_.load()) FutexWake(done_);
     if (needs_attention) attention_.Raise();

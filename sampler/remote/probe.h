@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <thread>
 
@@ -17,9 +18,19 @@
 
 namespace pystrobe::remote {
 
+/// The kernel's struct sched_attr (include/uapi/linux/sched/types.h, first version); glibc 2.36 has
+/// no wrapper.
+struct SchedAttr {
+  uint32_t size, policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime, deadline, period;
+};
+
 /// While it lives, the scheduler runs the calling thread soon after it wakes: a short slice, the nice
-/// level that privileges allow, timers without slack; what is refused is left as it is. At the end
-/// the thread's scheduling and CPU affinity are as they were.
+/// level that privileges allow, timers without slack; what is refused is left as it is, and so is a
+/// real-time thread. At the end the thread's scheduling and CPU affinity are as they were.
 class ScopedPromptness {
  public:
   ScopedPromptness();
@@ -28,9 +39,11 @@ class ScopedPromptness {
   ScopedPromptness& operator=(const ScopedPromptness&) = delete;
 
  private:
-  int nice_;
+  SchedAttr before_{};
+  bool changed_ = false;
   int timer_slack_;
   cpu_set_t affinity_;
+  bool affinity_known_;
 };
 
 /// Pins the calling thread; fails with kPermission or kInvalidArgument (a CPU outside our cpuset).
@@ -57,17 +70,19 @@ class Probe {
 
   int cpu() const { return cpu_; }
 
-  /// Wakes the probe to run `job`, which must stay untouched until Wait said true.
+  /// Wakes the probe to run `job`, which must stay untouched until Wait said true. Not while busy.
   void Submit(CopyJob& job);
   /// Waits for the submitted job; false after `timeout`: the CPU does not let the probe run (a
   /// real-time program has it). The job still belongs to the probe then; Wait again.
   bool Wait(Nanoseconds timeout);
+  /// Lets the probe go on on any of `cpus`, for good: the job ends then, without proof.
+  void Release(const cpu_set_t& cpus);
   /// A job was submitted and Wait has not said true.
   bool busy() const { return done_.load() != submitted_; }
 
  private:
   Probe(int cpu, Attention& attention) : cpu_(cpu), attention_(attention) {}
-  void Main();
+  void Main(std::promise<Result<void>> pinned);
 
   int cpu_;
   Attention& attention_;
@@ -76,8 +91,8 @@ class Probe {
   std::atomic<uint32_t> request_{0};
   std::atomic<uint32_t> done_{0};
   std::atomic<bool> awaited_{false};  ///< the pacer sleeps on done_
-  std::atomic<int> pin_error_{-1};
   std::atomic<bool> stop_{false};
+  pid_t tid_ = 0;
   std::thread thread_;
 };
 

@@ -14,6 +14,24 @@ namespace {
 /// On the stack: no allocation on the hot path. Two of these are 32 KiB.
 constexpr size_t kBatch = IOV_MAX;
 
+size_t TotalSize(std::span<const pyabi::ReadRequest> requests) {
+  size_t total = 0;
+  for (const pyabi::ReadRequest& request : requests) total += request.size;
+  return total;
+}
+
+/// At most kBatch requests; returns what process_vm_readv does.
+ssize_t ReadBatch(pid_t pid, std::span<const pyabi::ReadRequest> requests) {
+  std::array<iovec, kBatch> local, remote;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const pyabi::ReadRequest& request = requests[i];
+    local[i] = {request.into, request.size};
+    // An address in the other process, which the kernel alone follows.
+    remote[i] = {reinterpret_cast<void*>(request.address), request.size};
+  }
+  return process_vm_readv(pid, local.data(), requests.size(), remote.data(), requests.size(), 0);
+}
+
 }  // namespace
 
 bool ProcessMemory::ReadAll(std::span<const pyabi::ReadRequest> requests) const {
@@ -22,22 +40,30 @@ bool ProcessMemory::ReadAll(std::span<const pyabi::ReadRequest> requests) const 
 
 int ProcessMemory::TryReadAll(std::span<const pyabi::ReadRequest> requests) const {
   while (!requests.empty()) {
-    std::array<iovec, kBatch> local, remote;
-    size_t count = std::min(requests.size(), kBatch);
-    size_t total = 0;
-    for (size_t i = 0; i < count; ++i) {
-      const pyabi::ReadRequest& request = requests[i];
-      local[i] = {request.into, request.size};
-      // An address in the other process, which the kernel alone follows.
-      remote[i] = {reinterpret_cast<void*>(request.address), request.size};
-      total += request.size;
-    }
-    ssize_t got = process_vm_readv(pid_, local.data(), count, remote.data(), count, 0);
+    const auto batch = requests.first(std::min(requests.size(), kBatch));
+    const ssize_t got = ReadBatch(pid_, batch);
     if (got < 0) return errno;
-    if (static_cast<size_t>(got) != total) return EFAULT;
-    requests = requests.subspan(count);
+    if (static_cast<size_t>(got) != TotalSize(batch)) return EFAULT;
+    requests = requests.subspan(batch.size());
   }
   return 0;
+}
+
+// The kernel stops at the first piece that it cannot copy (process_vm_readv(2), "partial transfer").
+size_t ProcessMemory::ReadSome(std::span<const pyabi::ReadRequest> requests) const {
+  size_t done = 0;
+  while (done < requests.size()) {
+    const auto batch = requests.subspan(done, std::min(requests.size() - done, kBatch));
+    const ssize_t got = ReadBatch(pid_, batch);
+    if (got < 0) return done;
+    auto bytes = static_cast<size_t>(got);
+    for (const pyabi::ReadRequest& request : batch) {
+      if (bytes < request.size) return done;
+      bytes -= request.size;
+      ++done;
+    }
+  }
+  return done;
 }
 
 }  // namespace pystrobe::remote

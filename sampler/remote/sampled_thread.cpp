@@ -2,6 +2,7 @@
 #include "sampler/remote/sampled_thread.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace pystrobe::remote {
 namespace {
@@ -55,18 +56,20 @@ CpuWitness SampledThread::Witness() {
   if (auto offset = context_.target.info().rseq_offset) {
     // struct rseq: cpu_id_start 0, cpu_id 4 (linux/rseq.h).
     constexpr int64_t kCpuId = 4;
-    return {thread_.pthread + static_cast<uint64_t>(*offset + kCpuId), -1, clock_.schedstat_fd()};
+    return {thread_.pthread + static_cast<uint64_t>(*offset + kCpuId), -1, clock_.schedstat_fd(),
+            clock_.syscall_fd()};
   }
-  return {0, clock_.stat_fd(), clock_.schedstat_fd()};
+  return {0, clock_.stat_fd(), clock_.schedstat_fd(), clock_.syscall_fd()};
 }
 
 void SampledThread::TakeCopy(const Tick& tick, uint8_t flags,
-                             const std::optional<SchedStat>& in_pause) {
-  auto stat = in_pause ? in_pause : clock_.Read();
+                             const std::optional<TaskLook>& look) {
+  auto stat = look ? look->stat : clock_.Read();
   if (!stat) {
     gone_ = true;
     return;
   }
+  const bool awake = look ? look->awake : clock_.Running();
   const uint64_t cpu_ns = stat->cpu_ns - std::min(stat->cpu_ns, accounted_->cpu_ns);
   last_run_delay_ = stat->run_delay_ns - std::min(stat->run_delay_ns, accounted_->run_delay_ns);
   total_run_delay_ += last_run_delay_;
@@ -78,25 +81,37 @@ void SampledThread::TakeCopy(const Tick& tick, uint8_t flags,
   if (emitted_tick_ + 1 < tick.number && ran_from > emitted_until_) {
     Emit(ran_from, 0, tick.number - 1, static_cast<uint8_t>(standing_flags_ | kSampleIdle));
   }
-  // Put to sleep by the kernel, not by us; a thread that has the lock is awake.
-  const bool fell_asleep = ran && (flags & kSampleGil) == 0 && !clock_.Running();
-  const uint64_t left_cpu_ns = fell_asleep && was_running_ ? EmitLastRun(tick, cpu_ns) : cpu_ns;
-  was_running_ = ran && !fell_asleep;
+  const uint64_t seen_cpu_ns = ShareOut(tick, cpu_ns, ran && awake);
   if (!InternStack(tick.time)) flags |= kSampleIncomplete;
   has_stack_ = true;
   standing_flags_ = flags & kStandingFlags;
   // A thread that was just taken off its CPU would have been charged something. A stack that was
   // not proved is looked at again.
   const bool sound = (flags & (kSampleMarked | kSampleIncomplete)) == 0;
-  off_cpu_ = !ran && sound && (in_pause || !clock_.Running());
+  off_cpu_ = !ran && sound && ((look && look->in_pause) || !awake);
   if (off_cpu_) return;  // the start of an idle run: grows until something happens
-  if (left_cpu_ns > 0) flags |= kSampleOnCpu;
+  if (was_running_) running_stack_ = stack_;
+  if (seen_cpu_ns > 0) flags |= kSampleOnCpu;
   if (tick.late) flags |= kSampleLate;
-  EmitRun(tick, left_cpu_ns, flags);
+  EmitRun(tick, seen_cpu_ns, flags);
 }
 
-// What a thread ran before it fell asleep it ran in the stack that was seen running, not in the one
-// it sleeps in. Returns the CPU time that does not fit in there.
+// The CPU time that goes to the stack seen now. A thread that is seen asleep did not use any there:
+// if it was seen running before, it went on until it fell asleep; else nobody saw what it ran, and
+// the time goes to the next stack that is seen running. Looks come at random, so stacks get such
+// time in proportion to their own.
+uint64_t SampledThread::ShareOut(const Tick& tick, uint64_t cpu_ns, bool running) {
+  if (running) {
+    cpu_ns += std::exchange(unseen_cpu_ns_, 0);
+  } else {
+    unseen_cpu_ns_ += was_running_ ? EmitLastRun(tick, cpu_ns) : cpu_ns;
+    cpu_ns = 0;
+  }
+  was_running_ = running;
+  return cpu_ns;
+}
+
+// Returns the CPU time that does not fit between the last sample and now.
 uint64_t SampledThread::EmitLastRun(const Tick& tick, uint64_t cpu_ns) {
   const auto room = static_cast<uint64_t>(std::max<int64_t>(0, (tick.time - emitted_until_).count()));
   const uint64_t run = std::min(cpu_ns, room);
@@ -122,6 +137,13 @@ void SampledThread::EmitRun(const Tick& tick, uint64_t cpu_ns, uint8_t flags) {
 void SampledThread::Flush(const Tick& tick) {
   if (emitted_tick_ >= tick.number) return;
   Emit(tick.time, 0, tick.number, static_cast<uint8_t>(standing_flags_ | kSampleIdle));
+}
+
+void SampledThread::Finish(const Tick& tick) {
+  Flush(tick);
+  if (unseen_cpu_ns_ == 0) return;
+  if (running_stack_ != kEmptyStack) stack_ = running_stack_;
+  Emit(emitted_until_, std::exchange(unseen_cpu_ns_, 0), emitted_tick_, kSampleOnCpu);
 }
 
 void SampledThread::Emit(Nanoseconds end, uint64_t cpu_ns, uint64_t tick_number, uint8_t flags) {
@@ -173,6 +195,7 @@ bool SampledThread::InternStack(Nanoseconds now) {
     path_.push_back(stack_);
   }
   frames_ = fresh;
+  locals_ = std::move(copy_.locals);
   for (size_t i : hidden_) frames_.erase(frames_.begin() + static_cast<std::ptrdiff_t>(i));
   return context_.codes.unnamed() == unnamed;
 }

@@ -34,6 +34,7 @@ struct RunContext {
   CodeCache& codes;
   Nanoseconds start;             ///< of the recording: Sample::time_ns counts from it
   std::vector<Sample>& samples;  ///< where samples go
+  bool locals = false;           ///< take local variables with the stacks
 };
 
 /// What the kernel charged one of its threads, as far as samples account for it. Interpreters that
@@ -69,18 +70,24 @@ class SampledThread {
   void set_last_cpu(int cpu) { last_cpu_ = cpu; }
 
   /// Takes over the stack in copy() and yields the sample that ends at `tick`; if ticks went by
-  /// without a look, because it was idle, first a run-length entry for those. `in_pause`: the
-  /// kernel's figures as they were when it had just been taken off its CPU, so up to date.
-  void TakeCopy(const Tick& tick, uint8_t flags, const std::optional<SchedStat>& in_pause);
+  /// without a look, because it was idle, first a run-length entry for those. `look`: of the moment
+  /// of the copy; nullopt: the kernel is asked now.
+  void TakeCopy(const Tick& tick, uint8_t flags, const std::optional<TaskLook>& look);
+
+  /// What MayHaveRun saw, and whether the thread was awake then.
+  TaskLook LookNow() { return {looked_, clock_.Running(), false}; }
 
   /// Yields what is pending up to `tick` as a run-length entry; of a thread that runs nothing is.
   void Flush(const Tick& tick);
+  /// The last call of all: yields also the CPU time that no stack was seen for.
+  void Finish(const Tick& tick);
 
   /// The last stack taken, and of its SampleFlag bits those that hold while the thread does not run.
   bool has_stack() const { return has_stack_; }
   StackId stack() const { return stack_; }
   uint8_t standing_flags() const { return standing_flags_; }
   const std::vector<pyabi::RawFrame>& frames() const { return frames_; }
+  const std::vector<FrameLocals>& locals() const { return locals_; }
 
   /// Time it waited for a CPU: since the sample before the last, and in all.
   uint64_t last_run_delay() const { return last_run_delay_; }
@@ -93,6 +100,7 @@ class SampledThread {
   size_t CountCommon();
   void EmitRun(const Tick& tick, uint64_t cpu_ns, uint8_t flags);
   uint64_t EmitLastRun(const Tick& tick, uint64_t cpu_ns);
+  uint64_t ShareOut(const Tick& tick, uint64_t cpu_ns, bool running);
   void Emit(Nanoseconds end, uint64_t cpu_ns, uint64_t tick_number, uint8_t flags);
 
   RunContext& context_;
@@ -106,13 +114,16 @@ class SampledThread {
   SchedStat last_;    // as of the last sample
   SchedStat looked_;  // what MayHaveRun saw
   bool off_cpu_ = false;
-  bool was_running_ = false;  // at the last look
+  bool was_running_ = false;       // at the last look
+  uint64_t unseen_cpu_ns_ = 0;     // used between two looks that found it asleep
+  StackId running_stack_ = kEmptyStack;  // the last one seen running
   bool gone_ = false;
   bool has_stack_ = false;
   int last_cpu_ = 0;
   uint64_t last_run_delay_ = 0, total_run_delay_ = 0;
 
   std::vector<pyabi::RawFrame> frames_;  // of stack_, leaf first
+  std::vector<FrameLocals> locals_;      // of the last stack, where asked for
   std::vector<StackId> path_;            // root first: the stack up to each frame
   std::vector<size_t> hidden_;           // positions of frames that are not shown, falling
   size_t settled_ = 0;                   // frames from the root on whose codes were settled ...

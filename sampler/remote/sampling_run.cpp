@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace pystrobe::remote {
 namespace {
 
@@ -13,6 +15,7 @@ constexpr Nanoseconds kAppendInterval = std::chrono::seconds(1);
 constexpr Nanoseconds kRefreshInterval = std::chrono::milliseconds(500);
 // Listing thousands of threads takes milliseconds: one part in this many of the time goes into it.
 constexpr int kRefreshShare = 100;
+constexpr int kStaleRefreshShare = 10;  // while threads are known to be missing
 constexpr size_t kBatch = 16 * 1024;
 
 std::string HostName() {
@@ -43,6 +46,7 @@ SamplingRun::SamplingRun(const Target& target, const SamplerOptions& options, Re
       governor_(options.rate_hz, options.max_overhead, start_),
       tick_{1, start_, start_, false},
       next_refresh_(start_ + kRefreshInterval),
+      next_stale_refresh_(start_),
       next_append_(start_ + kAppendInterval) {}
 
 Result<void> SamplingRun::Start() {
@@ -95,7 +99,7 @@ Result<std::optional<EndReason>> SamplingRun::TakeOver() {
     return HowItEnded();
   }
   Nanoseconds now = MonotonicNow();
-  if (outcome.stale_threads || now >= next_refresh_) {
+  if (now >= (outcome.stale_threads ? next_stale_refresh_ : next_refresh_)) {
     if (auto reason = RefreshThreads(now)) return reason;
   }
   if (auto rate = governor_.Account(outcome.held, now)) deadlines_.SetRate(*rate);
@@ -117,14 +121,17 @@ std::optional<EndReason> SamplingRun::ReasonToEnd(Nanoseconds now,
 
 EndReason SamplingRun::HowItEnded() const {
   auto stat = ReadTaskStat(target_.pid(), target_.pid());
-  bool lives = stat && stat->start_ticks == target_.info().start_ticks && stat->state != 'Z';
-  return lives ? EndReason::kTargetExecuted : EndReason::kTargetExited;
+  const bool lives = stat && stat->start_ticks == target_.info().start_ticks && stat->state != 'Z';
+  // A process on its way out has lost its memory, and with it its executable, before it is a zombie.
+  const bool has_memory = access(fmt::format("/proc/{}/exe", target_.pid()).c_str(), F_OK) == 0;
+  return lives && has_memory ? EndReason::kTargetExecuted : EndReason::kTargetExited;
 }
 
 std::optional<EndReason> SamplingRun::RefreshThreads(Nanoseconds now) {
   auto listed = threads_.Refresh(tick_);
   Nanoseconds cost = MonotonicNow() - now;
   next_refresh_ = now + std::max(kRefreshInterval, cost * kRefreshShare);
+  next_stale_refresh_ = now + cost * kStaleRefreshShare;
   // Lists that made no sense this time will the next; only the end of the process is final.
   if (!listed && listed.error().code == ErrorCode::kExited) return EndReason::kTargetExited;
   return target_.StillThere() ? std::nullopt : std::optional(HowItEnded());
@@ -132,7 +139,7 @@ std::optional<EndReason> SamplingRun::RefreshThreads(Nanoseconds now) {
 
 Result<void> SamplingRun::Finish() {
   if (ticks_.started()) Count(ticks_.Finish());
-  threads_.FlushAll(tick_);
+  threads_.FinishAll(tick_);
   threads_.UpdateNames();
   if (auto sent = Append(); !sent) return sent;
   UpdateFigures();
@@ -172,9 +179,10 @@ void SamplingRun::Count(const TickOutcome& outcome) {
     return;
   }
   ++quality_.taken;
+  const bool incomplete = outcome.incomplete || outcome.failed;
   if (outcome.marked) ++quality_.marked;
-  if (outcome.incomplete) ++quality_.incomplete;
-  if (!outcome.marked && !outcome.incomplete) ++quality_.proved;
+  if (incomplete) ++quality_.incomplete;
+  if (!outcome.marked && !incomplete) ++quality_.proved;
 }
 
 void SamplingRun::UpdateFigures() {

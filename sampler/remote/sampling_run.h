@@ -64,7 +64,7 @@ class SamplingRun {
   Deadlines deadlines_;
   RateGovernor governor_;
   Tick tick_;
-  Nanoseconds next_refresh_, next_append_;
+  Nanoseconds next_refresh_, next_stale_refresh_, next_append_;
 };
 
 }  // namespace pystrobe::remote

@@ -36,8 +36,10 @@ class StackPlan {
   /// announces its _PyCFrame before it fills in the current frame (_PyEval_EvalFrameDefault in
   /// Python/ceval.c), so for some instructions the thread state leads to what an earlier run left on
   /// the C stack. Where the chain leaves the innermost run it must arrive at the frame that is
-  /// current in the run around it. `walk`: of this copy.
-  bool IsSettled(const pyabi::StackCopy& copy, const pyabi::WalkResult& walk) const;
+  /// current in the run around it, and in 3.12 the frame with which the run begins must lie beside
+  /// its _PyCFrame. `walk`, `loop_frames`: of this copy.
+  bool IsSettled(const pyabi::StackCopy& copy, const pyabi::WalkResult& walk,
+                 const std::vector<Address>& loop_frames);
 
   /// Adds a range that covers `missing`, a frame the walker did not find: as much of its chunk or
   /// page as is worth the system call.
@@ -64,6 +66,7 @@ class StackPlan {
   };
 
   std::optional<Address> CurrentFrameOf(const pyabi::StackCopy& copy, Address cframe) const;
+  bool IsBesideCframe(Address cframe, Address loop_frame);
   bool InAnyChunk(Address address);
   void LearnCframes(const pyabi::StackCopy& copy);
   void LearnChunks(const pyabi::StackCopy& copy);
@@ -72,6 +75,7 @@ class StackPlan {
   const pyabi::Layout* layout_;
   Address tstate_;
   std::vector<Address> cframes_;  // 3.11, 3.12: the innermost, the one around it
+  uint64_t loop_frame_offset_;    // 3.12: from the innermost _PyCFrame, the least seen
   Chunk current_{0, 0};
   std::vector<Chunk> older_;     // nearest first
   Chunk last_held_{0, 0};        // the chunk that held the frame asked for last

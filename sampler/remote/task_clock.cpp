@@ -34,6 +34,8 @@ bool KernelKeepsStatistics() {
 
 }  // namespace
 
+bool SaysAwake(std::string_view syscall_text) { return syscall_text.starts_with("running"); }
+
 TaskClock::TaskClock(pid_t pid, pid_t tid) : pid_(pid), tid_(tid) {
   schedstat_ = OpenTaskFile(pid, tid, "schedstat");
   exact_ = KernelKeepsStatistics();
@@ -55,14 +57,18 @@ std::optional<SchedStat> TaskClock::ReadTicks() {
 }
 
 bool TaskClock::Running() {
-  if (!syscall_.valid()) syscall_ = OpenTaskFile(pid_, tid_, "syscall");
   char text[256];
-  std::string_view says = ReadInto(syscall_.get(), text);
-  if (!says.empty()) return says.starts_with("running");
+  std::string_view says = ReadInto(syscall_fd(), text);
+  if (!says.empty()) return SaysAwake(says);
   char stat_text[1024];
   if (stat_fd() < 0) return false;
   auto stat = ParseTaskStat(ReadInto(stat_.get(), stat_text));
   return stat && stat->state == 'R';
+}
+
+int TaskClock::syscall_fd() {
+  if (!syscall_.valid()) syscall_ = OpenTaskFile(pid_, tid_, "syscall");
+  return syscall_.get();
 }
 
 int TaskClock::stat_fd() {

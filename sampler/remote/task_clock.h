@@ -6,11 +6,22 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <string_view>
 
 #include "profiler/base/proc.h"
 #include "profiler/base/scoped_fd.h"
 
 namespace pystrobe::remote {
+
+/// What the kernel says of a thread at one moment.
+struct TaskLook {
+  SchedStat stat;
+  bool awake = true;      ///< on a CPU or waiting for one
+  bool in_pause = false;  ///< it had just been taken off its CPU, so `stat` is up to date
+};
+
+/// True when the contents of /proc/PID/task/TID/syscall are of a thread that is awake.
+bool SaysAwake(std::string_view syscall_text);
 
 /// Reads /proc/PID/task/TID files, kept open. `schedstat` gives exact nanoseconds for about 2 us;
 /// on kernels without it `stat` gives ticks of 10 ms. [one thread]
@@ -24,6 +35,9 @@ class TaskClock {
 
   /// Whether the thread is on a CPU or waiting for one, now.
   bool Running();
+
+  /// task/TID/syscall, kept open; -1 when it cannot be opened.
+  int syscall_fd();
 
   /// task/TID/stat, kept open; -1 when it cannot be opened.
   int stat_fd();

@@ -41,25 +41,29 @@ SampledThread* LockDomain::Find(Address tstate) const {
   return it == by_tstate.end() ? nullptr : it->second;
 }
 
-Address ThreadTable::GilOf(Address interpreter) const {
+std::optional<Address> ThreadTable::GilOf(Address interpreter) const {
   const pyabi::Layout& layout = context_.target.layout();
   const ProcessMemory& memory = context_.target.memory();
   if (layout.runtime.gil != pyabi::kAbsent) {
     return context_.target.info().runtime + layout.runtime.gil;
   }
-  Address gil = memory.Read<Address>(interpreter + layout.interpreter.ceval_gil).value_or(0);
-  if (!layout.free_threaded || gil == 0) return gil;
+  const auto gil = memory.Read<Address>(interpreter + layout.interpreter.ceval_gil);
+  if (!gil || *gil == 0) return std::nullopt;
+  if (!layout.free_threaded) return gil;
   // A free-threaded build can be run with a GIL (PYTHON_GIL=1, or an extension that needs it).
-  bool enabled = memory.Read<int32_t>(gil + layout.gil.enabled).value_or(0) > 0;
-  return enabled ? gil : 0;
+  const auto enabled = memory.Read<int32_t>(*gil + layout.gil.enabled);
+  if (!enabled) return std::nullopt;
+  return *enabled > 0 ? *gil : 0;
 }
 
-LockDomain& ThreadTable::DomainOf(const PyThread& thread) {
-  Address gil = GilOf(thread.interpreter);
+LockDomain* ThreadTable::DomainOf(const PyThread& thread) {
+  const auto gil = GilOf(thread.interpreter);
+  if (!gil) return nullptr;
   for (auto& domain : domains_) {
-    if (domain->gil.address() == gil) return *domain;
+    if (domain->gil.address() == *gil) return domain.get();
   }
-  return *domains_.emplace_back(std::make_unique<LockDomain>(context_.target.layout(), gil));
+  domains_.push_back(std::make_unique<LockDomain>(context_.target.layout(), *gil));
+  return domains_.back().get();
 }
 
 Result<void> ThreadTable::Refresh(const Tick& tick) {
@@ -82,6 +86,8 @@ Result<void> ThreadTable::Refresh(const Tick& tick) {
   bool added = false;
   for (const PyThread& thread : *listed) {
     if (!now.contains(thread.tstate)) continue;
+    LockDomain* domain = DomainOf(thread);
+    if (domain == nullptr) continue;
     Tables& tables = context_.tables;
     ThreadIndex index = tables.AddThread(
         {static_cast<uint64_t>(thread.tid), thread.interpreter_id,
@@ -89,15 +95,16 @@ Result<void> ThreadTable::Refresh(const Tick& tick) {
     auto& fresh = threads_.emplace_back(
         std::make_unique<SampledThread>(context_, thread, index, tick, accounted_[thread.tid]));
     exact_clock_ = exact_clock_ && fresh->clock().exact();
-    DomainOf(thread).Add(fresh.get());
+    domain->Add(fresh.get());
     added = true;
   }
+  std::erase_if(domains_, [](const auto& domain) { return domain->threads.empty(); });
   if (added) UpdateNames();
   return {};
 }
 
 void ThreadTable::Drop(SampledThread& thread, const Tick& tick) {
-  thread.Flush(tick);
+  thread.Finish(tick);
   run_delay_of_gone_ += thread.total_run_delay();
   for (auto& domain : domains_) domain->Remove(&thread);
 }
@@ -113,6 +120,10 @@ void ThreadTable::ForgetGone() {
 
 void ThreadTable::FlushAll(const Tick& tick) {
   for (auto& thread : threads_) thread->Flush(tick);
+}
+
+void ThreadTable::FinishAll(const Tick& tick) {
+  for (auto& thread : threads_) thread->Finish(tick);
 }
 
 void ThreadTable::UpdateNames() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "profiler/base/hash_map.h"
@@ -38,6 +39,8 @@ class ThreadTable {
   Result<void> Refresh(const Tick& tick);
   /// Yields what every thread has pending.
   void FlushAll(const Tick& tick);
+  /// The last call but for figures and names: yields all that is left.
+  void FinishAll(const Tick& tick);
   /// Names threads as the program does, where it does; else as the kernel does.
   void UpdateNames();
 
@@ -48,8 +51,9 @@ class ThreadTable {
   bool exact_clock() const { return exact_clock_; }
 
  private:
-  LockDomain& DomainOf(const PyThread& thread);
-  Address GilOf(Address interpreter) const;
+  /// Null while the thread's interpreter has no lock yet, or no more.
+  LockDomain* DomainOf(const PyThread& thread);
+  std::optional<Address> GilOf(Address interpreter) const;
   void ForgetGone();
   void Drop(SampledThread& thread, const Tick& tick);
 

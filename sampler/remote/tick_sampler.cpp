@@ -59,16 +59,16 @@ TickOutcome TickSampler::Finish() {
 
 void TickSampler::StartLocked(LockDomain& domain) {
   Look& look = NewLook(domain);
-  if (Choose(look)) {
-    Begin(look);
-  } else {
+  if (!Choose(look)) {
     --look_count_;
+  } else if (!pauser_.Busy(look.subject->last_cpu())) {
+    Begin(look);
   }
 }
 
 void TickSampler::StartFree(LockDomain& domain) {
-  outcome_.taken = true;
   CollectChanged(domain, true, nullptr, running_);
+  if (running_.empty()) outcome_.taken = true;
   for (SampledThread* thread : running_) {
     Look& look = NewLook(domain);
     look.subject = thread;
@@ -110,10 +110,17 @@ void TickSampler::Begin(Look& look) {
   const uint32_t generation = job.layout->interpreter.code_object_generation;
   job.generation_address =
       generation == pyabi::kAbsent ? 0 : look.subject->id().interpreter + generation;
+  job.locals = context_.locals;
   job.prove = pauser_.mode_in_use() != PauseMode::kNone;
-  job.witness = job.prove ? look.subject->Witness() : CpuWitness{};
+  job.witness = look.subject->Witness();
+  if (!job.prove) job.witness.rseq_cpu_id = 0;
+  job.awake_before = look.subject->clock().Running();
   job.threads.assign(1, &look.subject->copy());
-  for (SampledThread* other : look.others) job.threads.push_back(&other->copy());
+  look.other_looks.clear();
+  for (SampledThread* other : look.others) {
+    job.threads.push_back(&other->copy());
+    look.other_looks.push_back(other->LookNow());
+  }
   look.ticket = pauser_.Begin(job, look.subject->id().tid, look.subject->last_cpu());
   look.begun = true;
 }
@@ -128,12 +135,28 @@ void TickSampler::Complete(Look& look) {
     look.held.disturbed |= look.job.descheduled;
     if (look.job.subject_cpu >= 0) look.subject->set_last_cpu(look.job.subject_cpu);
     if (Good(look)) break;
-    if (tries + 1 == kMostTries) break;
+    if (tries + 1 == kMostTries || HolderIsUnknown(look)) break;
     ++outcome_.retries;
     if (!look.domain->free_threaded() && !Choose(look)) return;
   }
-  look.copied = look.ticket.outcome.copied;
-  if (!look.copied) outcome_.stale_threads = true;
+  look.copied = look.ticket.outcome.copied && !IsHalfDone(look);
+  if (look.copied) return;
+  outcome_.stale_threads = true;
+  // The stack of a thread that has just ended is not missed.
+  if (look.subject->clock().Read()) outcome_.failed = true;
+}
+
+bool TickSampler::IsHalfDone(const Look& look) const {
+  const WalkStatus status = look.job.threads.front()->status;
+  return look.ticket.outcome.held &&
+         (status == WalkStatus::kIncomplete || status == WalkStatus::kBroken);
+}
+
+bool TickSampler::HolderIsUnknown(const Look& look) {
+  const GilState& gil = look.job.gil_state;
+  if (gil.locked != 1 || look.domain->Find(gil.last_holder) != nullptr) return false;
+  outcome_.stale_threads = true;
+  return true;
 }
 
 bool TickSampler::Good(const Look& look) const {
@@ -151,9 +174,10 @@ void TickSampler::Record(Look& look) {
   // A thread stopped by ptrace stood still wherever it was last seen.
   const bool all_frozen = !look.domain->free_threaded() &&
                           (job.AllFrozen() || (held && job.gil_state.HeldBy(look.subject->id().tstate)));
-  TakeStack(look, *look.subject, held);
-  for (SampledThread* other : look.others) {
-    TakeStack(look, *other, all_frozen || other->StoodStillSince());
+  TakeStack(look, *look.subject, held, job.subject_look);
+  for (size_t i = 0; i < look.others.size(); ++i) {
+    SampledThread& other = *look.others[i];
+    TakeStack(look, other, all_frozen || other.StoodStillSince(), look.other_looks[i]);
   }
   outcome_.taken = true;
   outcome_.held += HeldFor(look);
@@ -168,11 +192,14 @@ Nanoseconds TickSampler::HeldFor(Look& look) {
     case PauseMode::kPtrace: return look.held.copying;
     default: break;
   }
-  look.held.waited = Nanoseconds(static_cast<int64_t>(look.subject->last_run_delay()));
+  if (look.subject->clock().exact()) {
+    look.held.waited = Nanoseconds(static_cast<int64_t>(look.subject->last_run_delay()));
+  }
   return held_time_.Estimate(look.held);
 }
 
-void TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved) {
+void TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved,
+                            const std::optional<TaskLook>& seen) {
   ThreadCopy& copy = thread.copy();
   if (!proved) pyabi::TrimToExecuting(copy.memory, context_.target.layout(), copy.frames);
   uint8_t flags = HoldsLock(look.job, thread) ? kSampleGil : 0;
@@ -181,8 +208,7 @@ void TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved
     outcome_.marked = true;
   }
   if (copy.status != WalkStatus::kComplete) flags |= kSampleIncomplete;
-  const bool is_subject = &thread == look.subject && look.ticket.outcome.held;
-  thread.TakeCopy(tick_, flags, is_subject ? look.job.subject_stat : std::nullopt);
+  thread.TakeCopy(tick_, flags, seen);
   if (thread.gone()) outcome_.stale_threads = true;
   if ((thread.standing_flags() & kSampleIncomplete) != 0) outcome_.incomplete = true;
 }

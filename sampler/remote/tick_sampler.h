@@ -17,6 +17,7 @@ namespace pystrobe::remote {
 /// What one look found besides the samples.
 struct TickOutcome {
   bool taken = false;          ///< stacks were copied, or needed no copy
+  bool failed = false;         ///< a running thread's stack could not be copied
   bool marked = false;         ///< at least one without proof
   bool incomplete = false;     ///< at least one not reaching its thread's base, or with no name
   bool stale_threads = false;  ///< a thread appeared or went: refresh the table
@@ -47,6 +48,7 @@ class TickSampler {
     LockDomain* domain = nullptr;
     SampledThread* subject = nullptr;
     std::vector<SampledThread*> others;
+    std::vector<TaskLook> other_looks;  ///< as of the start of the copy
     CopyJob job;
     PauseTicket ticket;
     bool begun = false;   ///< a copy is under way or done
@@ -63,9 +65,15 @@ class TickSampler {
   /// Ends the look's copy and repeats it until it is good or has been tried often.
   void Complete(Look& look);
   bool Good(const Look& look) const;
+  /// Held still where there is no stack to see, inside the interpreter's own push or pop, every time:
+  /// the thread waits for a CPU there. What was copied is no sample.
+  bool IsHalfDone(const Look& look) const;
+  /// Somebody has the lock who was not there when the threads were listed: trying again is no use.
+  bool HolderIsUnknown(const Look& look);
   void Record(Look& look);
   Nanoseconds HeldFor(Look& look);
-  void TakeStack(const Look& look, SampledThread& thread, bool proved);
+  void TakeStack(const Look& look, SampledThread& thread, bool proved,
+                 const std::optional<TaskLook>& seen);
   bool HoldsLock(const CopyJob& job, SampledThread& thread) const;
 
   std::optional<GilState> Peek(LockDomain& domain);

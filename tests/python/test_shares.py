@@ -8,6 +8,7 @@ import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
+from math import sqrt
 from typing import Any
 
 import pytest
@@ -47,6 +48,29 @@ def test_cpu_and_wall_shares(pystrobe: Pystrobe, interpreter: Interpreter) -> No
     assert cpu == pytest.approx({**percent(truth["cpu"]), "nap": 0}, abs=4 + missed)
     wall = share_of(recorded.collapsed("--mode", "wall", "--unit", "ns"), BURNERS)
     assert wall == pytest.approx(percent(truth["wall"]), abs=6 + missed)
+
+
+@pytest.mark.parametrize("rate", [200, 1000])
+def test_short_bursts_are_charged_to_what_ran(
+    pystrobe: Pystrobe, interpreter: Interpreter, rate: float
+) -> None:
+    """A worker that is nearly always found asleep did not use its CPU time there."""
+    target_cpu, sampler_cpu = apart()
+    with running(interpreter, "bursts", cpu=target_cpu) as target:
+        recorded = pystrobe.attach(target.pid, seconds=3, rate=rate, cpu=sampler_cpu)
+        truth = target.stop()
+    report = recorded.json("--mode", "cpu")
+    shares = share_of(recorded.collapsed("--mode", "cpu", "--unit", "ns"), [*truth["cpu"], "pause"])
+    # What is seen running is a sample of it: three standard deviations of a share of one half.
+    looks = report["total"]["cpu_samples"]
+    chance = 150 / sqrt(looks)
+    # One that was woken and waits for a CPU cannot be told from one that runs.
+    delay = report["quality"]["run_delay_ns"]
+    waiting = 100 * delay / (delay + report["total"]["cpu_ns"])
+    assert shares["pause"] < 4 + chance + waiting
+    true_ratio = truth["cpu"]["long_part"] / sum(truth["cpu"].values())
+    seen_ratio = shares["long_part"] / (shares["long_part"] + shares["short_part"])
+    assert 100 * seen_ratio == pytest.approx(100 * true_ratio, abs=2 + chance)
 
 
 def test_lock_view_leaves_out_sleep(pystrobe: Pystrobe, newest: Interpreter) -> None:

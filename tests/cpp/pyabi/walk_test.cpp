@@ -189,6 +189,19 @@ TEST(TrimToExecuting, KeepsTheRootmostFrameThatExecutesAndItsCallers) {
   EXPECT_THAT(CodesOf(frames), ElementsAre(0xb0, 0xa0));
 }
 
+TEST(TrimToExecuting, KeepsWhatWasCalledThroughC) {
+  Layout layout = TestLayout({3, 12});
+  StackCopy copy = CopyOf({{kStack, {0, 0, 0, kCStack}},
+                           {kStack + 64, {kStack, 0xa0, 0, kThread, -1}},
+                           {kStack + 128, {kStack + 64, 0, 0, kCStack}},
+                           {kStack + 192, {kStack + 128, 0xb0, 0, kThread, 3}},
+                           {kStack + 256, {kStack + 192, 0xc0, 0, kThread, -1}}});
+  std::vector<RawFrame> frames;
+  WalkFrom(copy, layout, kStack + 256, frames);
+  TrimToExecuting(copy, layout, frames);
+  EXPECT_THAT(CodesOf(frames), ElementsAre(0xc0, 0xb0, 0xa0));
+}
+
 TEST(StackCopy, FindsOnlyWhatWasCopiedWhole) {
   StackCopy copy;
   copy.Add(100, 10);

@@ -46,6 +46,12 @@ TEST(HeldTime, ACopyThatLostItsCpuTellsNothing) {
   EXPECT_LE(held.Estimate({5000 * kUs, 4000 * kUs, 1, true}), 60 * kUs);
 }
 
+TEST(HeldTime, WithoutTheKernelsWordTheSwitchesAreAssumed) {
+  HeldTime held;
+  EXPECT_GT(held.Estimate({std::nullopt, 8 * kUs, 1, false}), 8 * kUs);
+  EXPECT_LT(held.Estimate({std::nullopt, 8 * kUs, 1, false}), 40 * kUs);
+}
+
 TEST(HeldTime, RepeatedCopiesAreAllCounted) {
   HeldTime held;
   for (int i = 0; i < 1000; ++i) held.Estimate({25 * kUs, 8 * kUs, 1, false});

@@ -26,8 +26,8 @@ class TwoLoops {
  public:
   static constexpr Address kBase = 0x10000;
   static constexpr Address kThreadState = kBase;
-  static constexpr Address kOuterLoop = kBase + 0x100, kInnerLoop = kBase + 0x120;
-  static constexpr Address kOuterEntry = kBase + 0x200, kInnerEntry = kBase + 0x240;
+  static constexpr Address kInnerLoop = kBase + 0x100, kInnerEntry = kBase + 0x140;
+  static constexpr Address kOuterLoop = kBase + 0x280, kOuterEntry = kBase + 0x2c0;
   static constexpr Address kChunk = kBase + 0x400;
   static constexpr Address kOuterFrame = kChunk + 0x40, kInnerFrame = kChunk + 0x80;
 
@@ -77,7 +77,7 @@ class TwoLoops {
         plan.AddMissing(copy, walk.missing);
         continue;
       }
-      if (walk.status != WalkStatus::kComplete || !plan.IsSettled(copy, walk)) return false;
+      if (walk.status != WalkStatus::kComplete || !plan.IsSettled(copy, walk, loop_frames_)) return false;
       plan.Learn(copy, frames_, loop_frames_);
       return true;
     }
@@ -141,6 +141,16 @@ TEST(StackPlan, WhatAnEarlierRunLeftIsNoStack) {
   TwoLoops same_loop;
   same_loop.SetWord(TwoLoops::kInnerLoop, TwoLoops::kOuterFrame);
   EXPECT_FALSE(same_loop.Settled());
+}
+
+// As above, but both words of the _PyCFrame are of an earlier run, and what they lead to still hangs
+// together: one run is missing.
+TEST(StackPlan, WhatAnEarlierRunLeftMayHangTogether) {
+  TwoLoops target;
+  StackPlan plan(target.layout, TwoLoops::kThreadState);
+  EXPECT_TRUE(target.Settled(plan));
+  target.SetLoop(TwoLoops::kInnerLoop, TwoLoops::kOuterFrame, TwoLoops::kThreadState + 32);
+  EXPECT_FALSE(target.Settled(plan));
 }
 
 TEST(StackPlan, AFrameThatWasPoppedIsNoStack) {

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/ptrace_stop.h"
+
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+
+#include "profiler/base/clock.h"
+#include "profiler/base/proc.h"
+
+namespace pystrobe::remote {
+namespace {
+
+// A thread that waits for a CPU stops when it gets one; one that waits for a disk may take seconds.
+constexpr Nanoseconds kPatience = std::chrono::milliseconds(100);
+constexpr Nanoseconds kShortestNap = std::chrono::microseconds(5);
+constexpr Nanoseconds kLongestNap = std::chrono::milliseconds(1);
+
+/// A traced thread that ended stays until its tracer took notice; but the end of a child of ours is
+/// for whoever reaps it.
+bool IsOurChild(pid_t tid) {
+  const auto stat = ReadTaskStat(tid, tid);
+  const auto status = ReadStatus(tid);
+  return stat && status && stat->parent == getpid() && status->process == tid;
+}
+
+}  // namespace
+
+PtraceStop::~PtraceStop() {
+  if (tid_ != 0 && WaitUntilStopped() == State::kStopped) Resume();
+}
+
+bool PtraceStop::Stop(pid_t tid) {
+  if (tid_ != 0) {
+    // Seized before, and asked to stop.
+    if (Look() != State::kStopped) return false;
+    if (tid_ == tid) return true;
+    Resume();
+  }
+  if (ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0) return false;
+  tid_ = tid;
+  ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
+  return WaitUntilStopped() == State::kStopped;
+}
+
+void PtraceStop::Resume() {
+  if (tid_ == 0 || Look() != State::kStopped) return;
+  // Refused when it has been killed meanwhile: then its end is taken notice of later.
+  if (ptrace(PTRACE_DETACH, tid_, nullptr, static_cast<long>(signal_)) == 0) tid_ = 0;
+}
+
+PtraceStop::State PtraceStop::WaitUntilStopped() {
+  const Nanoseconds deadline = MonotonicNow() + kPatience;
+  Nanoseconds nap = kShortestNap;
+  for (;;) {
+    const State state = Look();
+    if (state != State::kWaiting || MonotonicNow() >= deadline) return state;
+    std::this_thread::sleep_for(nap);
+    nap = std::min(2 * nap, kLongestNap);
+  }
+}
+
+PtraceStop::State PtraceStop::Look() {
+  siginfo_t news{};
+  int done;
+  do {
+    done = waitid(P_PID, static_cast<id_t>(tid_), &news,
+                  WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL);
+  } while (done != 0 && errno == EINTR);
+  if (done == 0 && news.si_pid == 0) return State::kWaiting;
+  if (done != 0 || (news.si_code != CLD_TRAPPED && news.si_code != CLD_STOPPED)) {
+    if (done == 0 && !IsOurChild(tid_)) waitpid(tid_, nullptr, __WALL | WNOHANG);
+    tid_ = 0;
+    return State::kGone;
+  }
+  // The stop that PTRACE_INTERRUPT asks for is an event; without one it is a signal on its way.
+  signal_ = (news.si_status >> 8) == 0 ? news.si_status : 0;
+  return State::kStopped;
+}
+
+}  // namespace pystrobe::remote
