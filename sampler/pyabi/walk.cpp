@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/pyabi/walk.h"
 
-#include <cstring>
+#include "sampler/pyabi/bytes.h"
 
 namespace pystrobe::pyabi {
 namespace {
@@ -11,14 +11,7 @@ constexpr uint8_t kHighestOwner = 4;
 constexpr uint8_t kFirstInterpreterOwner = 3;
 constexpr PyVersion kPython312{3, 12};
 
-template <typename T>
-T Load(const std::byte* bytes, uint32_t offset) {
-  T value;
-  std::memcpy(&value, bytes + offset, sizeof value);
-  return value;
-}
-
-RawFrame LoadFrame(const Layout& layout, Address address, const std::byte* bytes) {
+RawFrame LoadFrame(const Layout& layout, Address address, std::span<const std::byte> bytes) {
   const auto& f = layout.frame;
   RawFrame frame;
   frame.frame = address;
@@ -58,13 +51,14 @@ WalkResult Walk(const StackCopy& copy, const Layout& layout, Address first,
   loop_frames.clear();
   const bool has_owner = layout.frame_style == FrameStyle::kInterpreterFrames;
   // Frames do not overlap, so a chain with more of them than the copy has room for is a cycle.
-  size_t steps_left = copy.byte_count() / sizeof(Address) + 1;
+  size_t steps_left = copy.byte_count() / layout.frame.size + 1;
   WalkResult result;
   uint8_t last_owner = 0;
   for (Address address = first; address != 0;) {
     if (steps_left-- == 0) return {};
-    const std::byte* bytes = copy.Find(address, layout.frame.size);
-    if (bytes == nullptr) return {.status = WalkStatus::kMissing, .missing = address};
+    const std::byte* found = copy.Find(address, layout.frame.size);
+    if (found == nullptr) return {.status = WalkStatus::kMissing, .missing = address};
+    const std::span bytes(found, layout.frame.size);
     RawFrame frame = LoadFrame(layout, address, bytes);
     last_owner = frame.owner;
     if (has_owner && frame.owner > kHighestOwner) return {};

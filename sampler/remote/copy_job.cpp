@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
+
+#include "sampler/pyabi/bytes.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -32,13 +33,6 @@ Switches OwnSwitches() {
   return {usage.ru_nvcsw, usage.ru_nivcsw};
 }
 
-template <typename T>
-T LoadAt(const std::byte* bytes, size_t offset) {
-  T value;
-  std::memcpy(&value, bytes + offset, sizeof value);
-  return value;
-}
-
 }  // namespace
 
 void GilReader::AppendRequest(Moment moment, std::vector<pyabi::ReadRequest>& requests) {
@@ -47,9 +41,9 @@ void GilReader::AppendRequest(Moment moment, std::vector<pyabi::ReadRequest>& re
 
 GilState GilReader::Decode(Moment moment) const {
   if (gil_ == 0) return {};
-  return {LoadAt<Address>(bytes_[moment], layout_->gil.last_holder),
-          LoadAt<int32_t>(bytes_[moment], layout_->gil.locked),
-          LoadAt<uint64_t>(bytes_[moment], layout_->gil.switch_number)};
+  return {pyabi::Load<Address>(bytes_[moment], layout_->gil.last_holder),
+          pyabi::Load<int32_t>(bytes_[moment], layout_->gil.locked),
+          pyabi::Load<uint64_t>(bytes_[moment], layout_->gil.switch_number)};
 }
 
 void CopyJob::Run() {

@@ -60,7 +60,7 @@ class GilReader {
  private:
   const pyabi::Layout* layout_;
   Address gil_;
-  std::byte bytes_[2][48] = {};
+  std::byte bytes_[2][pyabi::kGilBytes] = {};
 };
 
 /// Asks which code objects must be looked at while the threads are still paused; see CodeCache.

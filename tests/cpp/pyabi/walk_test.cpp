@@ -8,6 +8,8 @@
 #include <map>
 #include <random>
 
+#include "random_layout.h"
+
 namespace pystrobe::pyabi {
 namespace {
 
@@ -174,7 +176,37 @@ TEST(Walk, AnyBytesEndInSomeAnswer) {
     std::vector<RawFrame> frames;
     Layout layout = TestLayout({3, static_cast<uint8_t>(8 + random() % 8)});
     WalkFrom(CopyOf(fakes), layout, kStack + 64 * (random() % 7), frames);
-    EXPECT_LE(frames.size(), 6U * 40 / 8 + 1);
+    EXPECT_LE(frames.size(), 6U + 1);
+  }
+}
+
+// Frames of random bytes, many of them addresses of frames.
+StackCopy NoisyCopy(std::mt19937_64& random, size_t count, uint32_t frame_size) {
+  StackCopy copy;
+  for (size_t i = 0; i < count; ++i) copy.Add(kStack + i * frame_size, frame_size);
+  std::vector<ReadRequest> requests;
+  copy.AppendRequests(0, requests);
+  for (const ReadRequest& request : requests) {
+    auto* bytes = static_cast<std::byte*>(request.into);
+    for (size_t at = 0; at + 8 <= request.size; at += 8) {
+      const uint64_t choices[] = {0, random() % 8, kStack + random() % (count + 1) * frame_size};
+      std::memcpy(bytes + at, &choices[random() % 3], 8);
+    }
+  }
+  return copy;
+}
+
+TEST(Walk, AnyLayoutThatIsAcceptedEndsInSomeAnswer) {
+  std::mt19937_64 random(1);
+  constexpr size_t kFrames = 4;
+  for (int round = 0; round < 20000; ++round) {
+    const auto layout = RandomLayout(random);
+    if (!layout) continue;
+    const StackCopy copy = NoisyCopy(random, kFrames, layout->frame.size);
+    std::vector<RawFrame> frames;
+    WalkFrom(copy, *layout, kStack + random() % kFrames * layout->frame.size, frames);
+    EXPECT_LE(frames.size(), kFrames + 1);
+    TrimToExecuting(copy, *layout, frames);
   }
 }
 
@@ -214,16 +246,17 @@ TEST(StackCopy, FindsOnlyWhatWasCopiedWhole) {
   EXPECT_EQ(copy.Find(UINT64_MAX, 8), nullptr);
 }
 
-TEST(StackCopy, TheRangeAddedLastWins) {
+TEST(StackCopy, OverlappingRangesAnswerTogether) {
   StackCopy copy;
   copy.Add(100, 8);
-  copy.Add(100, 8);
+  copy.Add(100, 24);
   std::vector<ReadRequest> requests;
   copy.AppendRequests(0, requests);
-  uint64_t first = 1, second = 2;
-  std::memcpy(requests[0].into, &first, 8);
-  std::memcpy(requests[1].into, &second, 8);
-  EXPECT_EQ(copy.ValueOr0<uint64_t>(100), 2U);
+  const uint64_t words[] = {1, 2, 3};
+  for (const ReadRequest& request : requests) std::memcpy(request.into, words, request.size);
+  EXPECT_EQ(copy.ValueOr0<uint64_t>(116), 3U);
+  EXPECT_EQ(copy.ValueOr0<uint64_t>(100), 1U);
+  EXPECT_EQ(copy.ValueOr0<uint64_t>(108), 2U);
 }
 
 }  // namespace
