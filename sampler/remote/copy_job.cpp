@@ -128,14 +128,15 @@ void CopyJob::WalkAll() {
     if (thread->status != WalkStatus::kMissing) continue;
     std::optional<Address> first = thread->plan->FindFirst(thread->memory);
     if (!first) {
-      thread->plan->AddFirst(thread->memory);
+      if (!thread->plan->AddFirst(thread->memory)) thread->status = WalkStatus::kBroken;
       continue;
     }
     pyabi::WalkResult result =
         pyabi::Walk(thread->memory, *layout, *first, thread->frames, thread->loop_frames);
     thread->status = result.status;
     if (result.status == WalkStatus::kMissing) {
-      thread->plan->AddMissing(thread->memory, result.missing);
+      const bool added = thread->plan->AddMissing(thread->memory, result.missing);
+      if (!added) thread->status = WalkStatus::kBroken;
     } else if (result.status == WalkStatus::kComplete &&
                !thread->plan->IsSettled(thread->memory, result, thread->loop_frames)) {
       thread->status = WalkStatus::kIncomplete;

@@ -21,9 +21,12 @@ constexpr uint64_t kLargestChunk = uint64_t{16} << 20;
 constexpr uint32_t kChunkHeader = 24;
 // Of the evaluation loop's C frame, by far (3.12: 0x180 bytes with GCC -O3).
 constexpr uint64_t kSmallestLoop = 128, kLargestLoop = 4096;
+constexpr size_t kMostChunks = 4096;
 constexpr uint32_t kCframeWords = 2 * sizeof(Address);  // current_frame, previous: side by side
 constexpr size_t kMostPages = 48;
 constexpr size_t kMostExtras = 256;
+// Of all chunks together, so that the thread state and the frames that lie elsewhere fit too.
+constexpr size_t kMostPredicted = StackCopy::kMostBytes - (size_t{1} << 20);
 
 Address PageOf(Address address) { return address & ~Address{kPage - 1}; }
 
@@ -62,12 +65,12 @@ std::optional<Address> StackPlan::FindFirst(const StackCopy& copy) const {
   return first;
 }
 
-void StackPlan::AddFirst(StackCopy& copy) const {
+bool StackPlan::AddFirst(StackCopy& copy) const {
   Address cframe = copy.ValueOr0<Address>(tstate_ + layout_->thread.cframe);
   if (CurrentFrameOf(copy, cframe)) {
     cframe = copy.ValueOr0<Address>(cframe + layout_->cframe.previous);
   }
-  copy.Add(cframe + layout_->cframe.current_frame, kCframeWords);
+  return copy.Add(cframe + layout_->cframe.current_frame, kCframeWords);
 }
 
 std::optional<Address> StackPlan::CurrentFrameOf(const StackCopy& copy, Address cframe) const {
@@ -101,40 +104,36 @@ bool StackPlan::IsBesideCframe(Address cframe, Address loop_frame) {
   return offset < loop_frame_offset_ + kSmallestLoop;
 }
 
-void StackPlan::AddMissing(StackCopy& copy, Address missing) const {
+bool StackPlan::AddMissing(StackCopy& copy, Address missing) const {
   const uint32_t frame_size = layout_->frame.size;
   if (layout_->frame_style == FrameStyle::kFrameObjects) {
     uint32_t size = RoundUpToPage(missing - PageOf(missing) + frame_size);
-    copy.Add(PageOf(missing), size);
-    return;
+    return copy.Add(PageOf(missing), size);
   }
   Address chunk = copy.ValueOr0<Address>(tstate_ + layout_->thread.datastack_chunk);
   Address top = copy.ValueOr0<Address>(tstate_ + layout_->thread.datastack_top);
   if (chunk != 0 && missing >= chunk && missing < top && top - chunk <= kLargestChunk) {
-    copy.Add(chunk, static_cast<uint32_t>(top - chunk));
-    return;
+    return copy.Add(chunk, static_cast<uint32_t>(top - chunk));
   }
   // The chunk before the last one whose header was copied, if the frame lies in it.
-  for (int depth = 0; chunk != 0 && depth < 4096; ++depth) {
+  for (size_t depth = 0; chunk != 0 && depth < kMostChunks; ++depth) {
     Address previous = copy.ValueOr0<Address>(chunk + layout_->chunk.previous);
     if (previous == 0) break;
     if (copy.Find(previous, kChunkHeader) == nullptr) {
       if (missing >= previous && missing + frame_size <= previous + kUsualChunk) {
-        copy.Add(previous, kUsualChunk);
-        return;
+        return copy.Add(previous, kUsualChunk);
       }
-      copy.Add(previous, kChunkHeader);
+      if (!copy.Add(previous, kChunkHeader)) return false;
       break;
     }
     uint64_t used = copy.ValueOr0<uint64_t>(previous + layout_->chunk.top) * sizeof(Address) +
                     layout_->chunk.data;
     if (missing >= previous && missing < previous + used && used <= kLargestChunk) {
-      copy.Add(previous, static_cast<uint32_t>(used));
-      return;
+      return copy.Add(previous, static_cast<uint32_t>(used));
     }
     chunk = previous;
   }
-  copy.Add(missing, frame_size);
+  return copy.Add(missing, frame_size);
 }
 
 void StackPlan::Learn(const StackCopy& copy, const std::vector<pyabi::RawFrame>& frames,
@@ -170,6 +169,12 @@ bool StackPlan::InAnyChunk(Address address) {
   return false;
 }
 
+bool StackPlan::IsKnown(Address chunk) const {
+  return chunk == current_.address || std::ranges::any_of(older_, [chunk](const Chunk& known) {
+           return known.address == chunk;
+         });
+}
+
 void StackPlan::LearnCframes(const StackCopy& copy) {
   cframes_.clear();
   Address cframe = copy.ValueOr0<Address>(tstate_ + layout_->thread.cframe);
@@ -195,12 +200,15 @@ void StackPlan::LearnChunks(const StackCopy& copy) {
   uint32_t want = std::min(RoundUpToPage(used + (used < current_.used ? 0 : kSlack)),
                            static_cast<uint32_t>(size));
   current_ = {chunk, want};
-  for (int depth = 0; depth < 4096; ++depth) {
+  // A list that is torn or made to mislead may lead back to itself, or claim more than there is.
+  size_t predicted = current_.used;
+  while (older_.size() < kMostChunks) {
     chunk = copy.ValueOr0<Address>(chunk + layout_->chunk.previous);
-    if (chunk == 0 || copy.Find(chunk, kChunkHeader) == nullptr) break;
+    if (chunk == 0 || IsKnown(chunk) || copy.Find(chunk, kChunkHeader) == nullptr) break;
     uint64_t bytes = copy.ValueOr0<uint64_t>(chunk + layout_->chunk.top) * sizeof(Address) +
                      layout_->chunk.data;
-    if (bytes > kLargestChunk) break;
+    if (bytes > kLargestChunk || bytes > kMostPredicted - predicted) break;
+    predicted += bytes;
     older_.push_back({chunk, static_cast<uint32_t>(bytes)});
   }
 }

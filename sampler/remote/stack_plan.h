@@ -23,14 +23,15 @@ class StackPlan {
  public:
   StackPlan(const pyabi::Layout& layout, Address tstate);
 
-  /// Adds to `copy` the ranges that the last stack makes likely, the thread state first.
+  /// Adds to `copy`, as far as they fit, the ranges that the last stack makes likely, the thread
+  /// state first.
   void AddPredicted(pyabi::StackCopy& copy) const;
 
   /// The thread's current frame according to the copy, 0 when it has none. Nullopt when the copy
-  /// does not tell (3.11, 3.12: the evaluation loop was entered or left): then AddFirst adds what is
-  /// missing.
+  /// does not tell (3.11, 3.12: the evaluation loop was entered or left): then AddFirst adds what
+  /// is missing, or returns false when the copy is full.
   std::optional<Address> FindFirst(const pyabi::StackCopy& copy) const;
-  void AddFirst(pyabi::StackCopy& copy) const;
+  bool AddFirst(pyabi::StackCopy& copy) const;
 
   /// False when what FindFirst found is no frame yet. In 3.11 and 3.12 a run of the evaluation loop
   /// announces its _PyCFrame before it fills in the current frame (_PyEval_EvalFrameDefault in
@@ -42,8 +43,8 @@ class StackPlan {
                  const std::vector<Address>& loop_frames);
 
   /// Adds a range that covers `missing`, a frame the walker did not find: as much of its chunk or
-  /// page as is worth the system call.
-  void AddMissing(pyabi::StackCopy& copy, Address missing) const;
+  /// page as is worth the system call. False when the copy is full.
+  bool AddMissing(pyabi::StackCopy& copy, Address missing) const;
 
   /// Learns from a copy that was walked to its end.
   void Learn(const pyabi::StackCopy& copy, const std::vector<pyabi::RawFrame>& frames,
@@ -68,6 +69,7 @@ class StackPlan {
   std::optional<Address> CurrentFrameOf(const pyabi::StackCopy& copy, Address cframe) const;
   bool IsBesideCframe(Address cframe, Address loop_frame);
   bool InAnyChunk(Address address);
+  bool IsKnown(Address chunk) const;
   void LearnCframes(const pyabi::StackCopy& copy);
   void LearnChunks(const pyabi::StackCopy& copy);
   void LearnPages(const std::vector<pyabi::RawFrame>& frames);

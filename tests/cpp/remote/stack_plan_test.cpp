@@ -159,5 +159,55 @@ TEST(StackPlan, AFrameThatWasPoppedIsNoStack) {
   EXPECT_FALSE(target.Settled());
 }
 
+/// What the plan predicts once `target` was looked at often enough to learn it.
+StackCopy PredictedOf(TwoLoops& target) {
+  StackPlan plan(target.layout, TwoLoops::kThreadState);
+  for (int look = 0; look < 3; ++look) EXPECT_TRUE(target.Settled(plan));
+  StackCopy copy;
+  plan.AddPredicted(copy);
+  EXPECT_NE(copy.Find(TwoLoops::kInnerFrame, 8), nullptr);
+  return copy;
+}
+
+constexpr Address kOlder = TwoLoops::kChunk + 0x200;
+constexpr uint64_t kClaimed = uint64_t{16} << 20;
+
+void SetClaimingChunk(TwoLoops& target, Address chunk, Address previous) {
+  target.SetWord(chunk + target.layout.chunk.previous, previous);
+  target.SetWord(chunk + target.layout.chunk.top, (kClaimed - target.layout.chunk.data) / 8);
+}
+
+TEST(StackPlan, AChunkThatLeadsBackToItselfIsCopiedOnce) {
+  TwoLoops target;
+  target.SetWord(TwoLoops::kChunk + target.layout.chunk.previous, kOlder);
+  SetClaimingChunk(target, kOlder, kOlder);
+  EXPECT_LT(PredictedOf(target).byte_count(), kClaimed + (64U << 10));
+
+  SetClaimingChunk(target, kOlder, TwoLoops::kChunk);
+  EXPECT_LT(PredictedOf(target).byte_count(), kClaimed + (64U << 10));
+}
+
+TEST(StackPlan, ChunksThatClaimTooMuchAreNotCopied) {
+  TwoLoops target;
+  target.SetWord(TwoLoops::kChunk + target.layout.chunk.previous, kOlder);
+  for (Address chunk = kOlder; chunk < kOlder + 8 * 0x20; chunk += 0x20) {
+    SetClaimingChunk(target, chunk, chunk + 0x20);
+  }
+  EXPECT_LE(PredictedOf(target).byte_count(), StackCopy::kMostBytes);
+}
+
+TEST(StackPlan, AFullCopyIsGivenUp) {
+  const TwoLoops target;
+  const StackPlan plan(target.layout, TwoLoops::kThreadState);
+  StackCopy copy;
+  EXPECT_FALSE(copy.Add(0, StackCopy::kMostBytes + 1));
+  EXPECT_TRUE(copy.ranges().empty());
+  EXPECT_TRUE(copy.Add(0, StackCopy::kMostBytes));
+  EXPECT_FALSE(copy.Add(0, 1));
+  EXPECT_FALSE(plan.AddMissing(copy, TwoLoops::kInnerFrame));
+  EXPECT_FALSE(plan.AddFirst(copy));
+  EXPECT_EQ(copy.ranges().size(), 1U);
+}
+
 }  // namespace
 }  // namespace pystrobe::remote
