@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sampler/remote/rseq.h"
+
 namespace pystrobe::remote {
 namespace {
 
@@ -54,10 +56,8 @@ bool SampledThread::StoodStillSince() {
 
 CpuWitness SampledThread::Witness() {
   if (auto offset = context_.target.info().rseq_offset) {
-    // struct rseq: cpu_id_start 0, cpu_id 4 (linux/rseq.h).
-    constexpr int64_t kCpuId = 4;
-    return {thread_.pthread + static_cast<uint64_t>(*offset + kCpuId), -1, clock_.schedstat_fd(),
-            clock_.syscall_fd()};
+    return {thread_.pthread + static_cast<uint64_t>(*offset) + kRseqCpuId, -1,
+            clock_.schedstat_fd(), clock_.syscall_fd()};
   }
   return {0, clock_.stat_fd(), clock_.schedstat_fd(), clock_.syscall_fd()};
 }
