@@ -248,7 +248,7 @@ Result<Command> ParseDump(Words words) {
   app.add_option("PID", raw.pid, "The process to look at")->required();
   app.add_flag("--json", raw.json, "Print JSON");
   app.add_flag("--locals", raw.locals,
-               "Print local variables too: values may be\nsecret, and newer than the stack");
+               "Print local variables too: values may be\nsecret, and the pause is longer");
   app.add_option("--pause", raw.pause, "How to hold a thread still: auto, preempt,\nptrace, none")
       ->type_name("HOW");
   auto help = Parse(app, "dump", words);

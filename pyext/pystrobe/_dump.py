@@ -51,8 +51,8 @@ class Dump:
 def dump(pid: int, *, locals: bool = False, pause: str = "auto") -> Dump:
     """Looks once at every thread of process ``pid``; the process is not changed.
 
-    :param locals: also read local variables. Their values may be secret, and are as of a moment
-        after the stack: of a function that has returned meanwhile, another call's may be shown.
+    :param locals: also read local variables, in the same pause as the stack, which is longer for
+        it. Their values may be secret.
     :param pause: how a running thread is held still: auto, preempt, ptrace or none.
     :raises Error: a subclass says why the process could not be read.
     """

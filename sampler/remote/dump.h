@@ -16,9 +16,8 @@
 namespace pystrobe::remote {
 
 struct DumpOptions {
-  /// Values of local variables: may be secret, so only when asked. They are read after the pause,
-  /// from a thread that may run again, and so are as of a moment after the stack. A variable may
-  /// have changed; where the function has returned, values of another call may be shown.
+  /// Values of local variables: may be secret, so only when asked. They are read in the same pause
+  /// as the stack, which takes longer for it.
   bool locals = false;
   PauseMode pause = PauseMode::kAuto;
 };
@@ -27,7 +26,7 @@ struct DumpFrame {
   std::string function;
   std::string file;
   uint32_t line = 0;
-  std::vector<pyabi::Local> locals;  ///< empty unless asked for; not proved, see DumpOptions
+  std::vector<pyabi::Local> locals;  ///< empty unless asked for
 };
 
 struct DumpThread {
