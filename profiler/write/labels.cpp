@@ -17,15 +17,29 @@ double Share(int64_t part, int64_t whole) {
 
 std::string Time(int64_t ns) { return TimeText(static_cast<uint64_t>(std::max<int64_t>(0, ns))); }
 
+std::string Counted(uint64_t count, std::string_view one, std::string_view several) {
+  return fmt::format("{} {}", GroupDigits(count), count == 1 ? one : several);
+}
+
+/// Whether max_overhead made the deadlines fewer, be it for a while.
+bool Lowered(const Metadata& metadata, const Quality& quality) {
+  if (metadata.max_overhead <= 0) return false;
+  if (quality.final_rate_hz > 0 && quality.final_rate_hz < metadata.wanted_rate_hz * 0.995) {
+    return true;
+  }
+  // Distances of deadlines are random: few of them prove nothing.
+  constexpr double kEnough = 100;
+  const double wanted = metadata.wanted_rate_hz * static_cast<double>(quality.duration_ns) / 1e9;
+  return wanted >= kEnough && static_cast<double>(quality.deadlines) < 0.9 * wanted;
+}
+
 std::string Rate(const Metadata& metadata, const Quality& quality) {
   std::string text = fmt::format(" at {}", RateText(quality.achieved_rate_hz));
   if (metadata.wanted_rate_hz > 0) text += " of " + RateText(metadata.wanted_rate_hz);
   text += " Hz";
-  const bool lowered =
-      quality.final_rate_hz > 0 && quality.final_rate_hz < metadata.wanted_rate_hz * 0.995;
-  if (lowered && metadata.max_overhead > 0) {
-    text += fmt::format(" (lowered to {} Hz to hold the target at most {} % of its time)",
-                        RateText(quality.final_rate_hz), PercentText(metadata.max_overhead));
+  if (Lowered(metadata, quality)) {
+    text += fmt::format(", lowered to hold the target about {} % of its time",
+                        PercentText(metadata.max_overhead));
   }
   return text;
 }
@@ -38,7 +52,18 @@ std::string Trust(const Quality& quality) {
   const double percent =
       100.0 * static_cast<double>(quality.proved) / static_cast<double>(quality.taken);
   std::string text = fmt::format("; {:.1f} % proved exact", std::min(percent, 99.9));
-  if (quality.marked > 0) text += fmt::format(", {} marked as unproved", GroupDigits(quality.marked));
+  if (quality.marked > 0)
+    text += fmt::format(", {} marked as unproved", GroupDigits(quality.marked));
+  return text;
+}
+
+std::string Misses(const Quality& quality) {
+  std::string text =
+      fmt::format("; {} late, {} lost", GroupDigits(quality.late), GroupDigits(quality.lost));
+  constexpr uint64_t kWorthAWord = 10;
+  if (quality.lost >= kWorthAWord && quality.lost > quality.deadlines / 10) {
+    text += " (more deadlines than the machine could meet: ask for a lower rate, or free a CPU)";
+  }
   return text;
 }
 
@@ -73,15 +98,13 @@ std::string_view FunctionName(const Function& function, const Tables& tables) {
 }
 
 std::string QualityLine(const Metadata& metadata, const Quality& quality) {
-  std::string line =
-      fmt::format("{} {}", GroupDigits(quality.taken), quality.taken == 1 ? "sample" : "samples");
-  line += Rate(metadata, quality) + Trust(quality);
-  line += fmt::format("; {} late, {} lost", GroupDigits(quality.late), GroupDigits(quality.lost));
+  std::string line = Counted(quality.taken, "sample", "samples");
+  line += Rate(metadata, quality) + Trust(quality) + Misses(quality);
   if (quality.incomplete > 0) {
     line += fmt::format(", {} incomplete", GroupDigits(quality.incomplete));
   }
   if (quality.unresolved > 0) {
-    line += fmt::format(", {} frames without a name", GroupDigits(quality.unresolved));
+    line += ", " + Counted(quality.unresolved, "frame without a name", "frames without a name");
   }
   line += Cost(quality);
   if (quality.cpu_source == "stat") line += "; CPU times from 10 ms ticks";

@@ -27,7 +27,7 @@ std::string_view FunctionName(const Function& function, const Tables& tables);
 
 /// How far the recording can be trusted, without a full stop: samples, achieved and wanted rate,
 /// proved or marked, late, lost, time the target was held, own CPU; and whatever was unusual (rate
-/// lowered, incomplete stacks, cut off). Every report shows this one sentence.
+/// lowered, many lost, incomplete stacks, cut off). Every report shows this one sentence.
 std::string QualityLine(const Metadata& metadata, const Quality& quality);
 
 /// One line telling what was recorded: tool, interpreter, process, host, way of pausing.

@@ -65,7 +65,29 @@ TEST(QualityLineTest, SaysThatTheRateWasLowered) {
   EXPECT_THAT(QualityLine(metadata, quality), Not(HasSubstr("lowered")));
   quality.final_rate_hz = 412;
   EXPECT_THAT(QualityLine(metadata, quality),
-              HasSubstr("(lowered to 412 Hz to hold the target at most 1.0 % of its time)"));
+              HasSubstr(" of 1,000 Hz, lowered to hold the target about 1.0 % of its time; all"));
+}
+
+TEST(QualityLineTest, SaysThatTheRateWasLoweredForAWhile) {
+  Quality quality = GoodRun();
+  quality.deadlines = 5000;
+  EXPECT_THAT(QualityLine({.wanted_rate_hz = 1000, .max_overhead = 0.01}, quality),
+              HasSubstr(", lowered to hold"));
+  EXPECT_THAT(QualityLine({.wanted_rate_hz = 1000}, quality), Not(HasSubstr("lowered")));
+  quality.deadlines = 3;
+  quality.duration_ns = 5'000'000;  // chance, in so short a time
+  EXPECT_THAT(QualityLine({.wanted_rate_hz = 1000, .max_overhead = 0.01}, quality),
+              Not(HasSubstr("lowered")));
+}
+
+TEST(QualityLineTest, ManyLostHaveACure) {
+  Quality quality = GoodRun();
+  quality.lost = 900;
+  EXPECT_THAT(QualityLine({}, quality), HasSubstr("900 lost; target held"));
+  quality.lost = 1000;
+  EXPECT_THAT(QualityLine({}, quality),
+              HasSubstr("1,000 lost (more deadlines than the machine could meet: ask for a lower "
+                        "rate, or free a CPU); target held"));
 }
 
 TEST(QualityLineTest, TellsTheUnusual) {
@@ -78,6 +100,8 @@ TEST(QualityLineTest, TellsTheUnusual) {
   const std::string line = QualityLine({}, quality);
   EXPECT_THAT(line, HasSubstr("; 99.9 % proved exact; 0 late"));
   EXPECT_THAT(line, HasSubstr("3 incomplete, 2 frames without a name"));
+  quality.unresolved = 1;
+  EXPECT_THAT(QualityLine({}, quality), HasSubstr(", 1 frame without a name;"));
   EXPECT_THAT(line, HasSubstr("10 ms ticks"));
   EXPECT_THAT(line, HasSubstr("cut off"));
 }
