@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/sendfile.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,10 +21,12 @@ namespace {
 constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
 // Left to the child while there is one.
 constexpr int kQuit = SIGQUIT;
+// `timeout` and others signal a process and its group at once, and mean one stop.
+constexpr int64_t kOneStopNs = 200'000'000;
 
 // A handler has no other way to reach its data.
 std::atomic<bool> stop_flag;
-std::atomic<int> stop_count;
+std::atomic<int64_t> first_stop_ns;  // 0: none yet
 std::atomic<pid_t> forward_child;
 std::atomic<int> keep_fd;
 std::atomic<bool> keep;
@@ -61,15 +64,24 @@ void KeepRecordingNow() {
 }
 
 /// [async-signal-safe]
+int64_t NowNs() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+/// [async-signal-safe]
 void Handle(int signal, siginfo_t* info, void*) {
   const int saved_errno = errno;
   const pid_t child = forward_child.load();
+  const int64_t now = NowNs();
+  int64_t first = 0;
   if (child > 0) {
     // The terminal sends to the whole foreground group, so the child has that one already.
     if (info->si_code <= 0) ::kill(child, signal);
-  } else if (stop_count.fetch_add(1) == 0) {
+  } else if (first_stop_ns.compare_exchange_strong(first, now)) {
     stop_flag.store(true);
-  } else {
+  } else if (now - first >= kOneStopNs) {
     UnkeptFile::RemoveAll();
     KeepRecordingNow();
     ::_exit(128 + signal);
@@ -81,7 +93,7 @@ void Handle(int signal, siginfo_t* info, void*) {
 
 StopSignals::StopSignals() {
   stop_flag = false;
-  stop_count = 0;
+  first_stop_ns = 0;
   forward_child = 0;
   keep = false;
   struct sigaction action{};

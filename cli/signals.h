@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Signals while a recording is taken: the first asks to stop and report, the second gives up at
-// once and keeps what was recorded. [main thread; one StopSignals at a time]
+// once and keeps what was recorded. Those that come within 200 ms of the first count as one with
+// it. [main thread; one StopSignals at a time]
 #pragma once
 
 #include <signal.h>

@@ -220,8 +220,8 @@ def test_giving_up_while_attaching_leaves_no_file(
 ) -> None:
     output = tmp_path / "x.strobe"
     with running(newest, "tower") as target:
-        # Held where it reads the target for the first time.
-        inject = "inject=process_vm_readv:delay_enter=3000000:when=1"
+        # Held a second wherever it reads the target; a signal arrives when such a second is over.
+        inject = "inject=process_vm_readv:delay_enter=1000000:when=1+"
         command = (str(pystrobe.executable), "attach", str(target.pid), "-o", str(output))
         with subprocess.Popen(
             ["strace", "-o", "/dev/null", "-e", inject, *command],
@@ -235,6 +235,7 @@ def test_giving_up_while_attaching_leaves_no_file(
                 time.sleep(0.05)
             children = Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text()
             os.kill(int(children), signal.SIGINT)
+            time.sleep(1.5)
             os.kill(int(children), signal.SIGTERM)
             _, err = tracer.communicate(timeout=30)
     assert "gave up; nothing was recorded" in err

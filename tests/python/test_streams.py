@@ -66,6 +66,19 @@ def test_signals_stop_and_report(
     assert "Quality:" in out
 
 
+def test_two_signals_at_once_are_one(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    """As `timeout` sends them, to the process and to its group."""
+    with running(newest, "tower") as target:
+        sampler = pystrobe.start("attach", str(target.pid))
+        time.sleep(0.7)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
+            sampler.send_signal(number)
+            time.sleep(0.001)
+        out, err = sampler.communicate(timeout=30)
+        assert sampler.returncode == 0, (out, err)
+    assert "Quality:" in out
+
+
 def test_progress_and_ctrl_c_on_a_terminal(pystrobe: Pystrobe, newest: Interpreter) -> None:
     with running(newest, "tower") as target:
         shown = OnTerminal(str(pystrobe.executable), "attach", str(target.pid))
