@@ -89,12 +89,40 @@ void AddOutput(CLI::App& app, RawOptions& raw) {
   app.add_flag("--force", raw.force, "Overwrite files")->group(group);
 }
 
+/// An option that was given more often than it may be.
+const CLI::Option* GivenTooOften(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const int most = option->get_items_expected_max();
+    if (most > 0 && option->count() > static_cast<size_t>(most)) return option;
+  }
+  return nullptr;
+}
+
+/// An option whose value is the empty text, which an unset variable of a shell becomes.
+const CLI::Option* GivenNothing(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const auto& values = option->results();
+    if (std::find(values.begin(), values.end(), "") != values.end()) return option;
+  }
+  return nullptr;
+}
+
+bool IsNumber(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
 /// The error for a user of what CLI11 found wrong.
 Error Explain(const CLI::App& app, const std::string& verb, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
     std::vector<std::string> left = app.remaining();
     std::erase(left, "--");
     const std::string word = left.empty() ? "" : left.front();
+    if (IsNumber(word) && verb != "report") {
+      return Usage("Start one pystrobe for each.",
+                   "{}: one process at a time; '{}' is one too many", verb, word)
+          .error();
+    }
     const bool option = word.size() > 1 && word.front() == '-';
     return Usage(UsageHint(verb), "{}: {} '{}'", verb,
                  option ? "there is no option" : "nothing is expected at", word)
@@ -103,6 +131,11 @@ Error Explain(const CLI::App& app, const std::string& verb, const CLI::ParseErro
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
     return Usage(UsageHint(verb), "{}: {} is missing", verb,
                  verb == "report" ? "the file to read" : "the process id")
+        .error();
+  }
+  if (const CLI::Option* option = GivenTooOften(app)) {
+    return Usage("Give it once.", "{}: {} is given {} times", verb, option->get_name(),
+                 option->count())
         .error();
   }
   return Usage(UsageHint(verb), "{}: {}", verb, error.what()).error();
@@ -117,6 +150,10 @@ Result<bool> Parse(CLI::App& app, const std::string& verb, Words words) {
     return true;
   } catch (const CLI::ParseError& error) {
     return std::unexpected(Explain(app, verb, error));
+  }
+  if (const CLI::Option* option = GivenNothing(app)) {
+    return Usage("Give it a value, or leave it out.", "{}: {} is given an empty value", verb,
+                 option->get_name());
   }
   return false;
 }
@@ -219,6 +256,10 @@ Result<Command> ParseRun(Words words) {
   if (options.program.empty() || options.program == std::vector<std::string>{"-m"}) {
     return Usage("Name a script, -m and a module, or -- and a command: pystrobe run script.py",
                  "run: the program to run is missing");
+  }
+  if (options.program.front().empty()) {
+    return Usage("Name a script, -m and a module, or -- and a command: pystrobe run script.py",
+                 "run: the name of the program is empty");
   }
   if (!raw.python.empty()) options.python = raw.python;
   if (options.is_command && options.python) {
@@ -339,8 +380,7 @@ Result<Command> ParseCommandLine(Words words) {
   if (verb == "report") return ParseReport(words);
   if (verb == "doctor") return ParseDoctor(words);
   std::string hint = "The verbs are attach, run, dump, report and doctor; see pystrobe --help";
-  if (!verb.empty() &&
-      std::all_of(verb.begin(), verb.end(), [](unsigned char c) { return std::isdigit(c) != 0; })) {
+  if (IsNumber(verb)) {
     hint = fmt::format("To sample a process: pystrobe attach {}", verb);
   } else if (verb.ends_with(".py")) {
     hint = fmt::format("To run a program: pystrobe run {}", verb);

@@ -2,10 +2,20 @@
 #include "cli/understand.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "cli/values.h"
 
 namespace pystrobe::cli {
+
+namespace {
+
+/// As far as the names tell.
+bool SameFile(const std::string& a, const std::string& b) {
+  return std::filesystem::path(a).lexically_normal() == std::filesystem::path(b).lexically_normal();
+}
+
+}  // namespace
 
 Result<remote::PauseMode> UnderstandPause(const std::string& text) {
   if (auto mode = remote::PauseModeByName(text)) return *mode;
@@ -65,7 +75,6 @@ Result<std::vector<OutputRequest>> UnderstandOutputs(const RawOptions& raw) {
   std::vector<OutputRequest> outputs;
   for (const std::string& path : raw.outputs) {
     const auto format = named ? named : write::FormatByFileName(path);
-    if (path.empty()) return Usage("Name a file: -o out.html", "-o '' is no file");
     if (!format) {
       return Usage(
           "End it in .html, .strobe, .speedscope.json, .pb.gz, .collapsed or .json, or name the "
@@ -73,7 +82,7 @@ Result<std::vector<OutputRequest>> UnderstandOutputs(const RawOptions& raw) {
           "the name of {} does not tell its format", path == "-" ? "standard output" : path);
     }
     for (const OutputRequest& other : outputs) {
-      if (other.path == path) return Usage("Name it once.", "-o {} is given twice", path);
+      if (SameFile(other.path, path)) return Usage("Name it once.", "-o {} is given twice", path);
       if (other.format == write::Format::kStrobe && format == write::Format::kStrobe) {
         return Usage(fmt::format("Copy it afterwards: cp {} {}", other.path, path),
                      "-o {} and -o {} would both hold the recording", other.path, path);

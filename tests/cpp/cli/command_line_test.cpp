@@ -73,6 +73,26 @@ TEST(CommandLine, AnExplicitRateIsObeyed) {
             0);
 }
 
+TEST(CommandLine, EmptyValuesAreRefused) {
+  for (const char* option : {"-d", "-r", "--max-overhead", "--thread", "--pause", "--mode", "--top",
+                             "-o", "-f", "--unit"}) {
+    EXPECT_THAT(Refusal({"attach", "1", option, ""}), HasSubstr("is given an empty value"));
+  }
+  EXPECT_THAT(Refusal({"attach", ""}), HasSubstr("PID is given an empty value"));
+  EXPECT_THAT(Refusal({"doctor", ""}), HasSubstr("PID is given an empty value"));
+  EXPECT_THAT(Refusal({"report", ""}), HasSubstr("FILE is given an empty value"));
+  EXPECT_THAT(Refusal({"report", "a.strobe", "--since", ""}), HasSubstr("--since is given an"));
+  EXPECT_THAT(Refusal({"run", "--python", "", "a.py"}), HasSubstr("--python is given an empty"));
+  EXPECT_THAT(Refusal({"run", ""}), HasSubstr("the name of the program is empty"));
+  EXPECT_THAT(Refusal({"run", "--", ""}), HasSubstr("the name of the program is empty"));
+}
+
+TEST(CommandLine, WhatIsTooManyIsNamed) {
+  EXPECT_EQ(Refusal({"attach", "1", "2"}), "attach: one process at a time; '2' is one too many");
+  EXPECT_EQ(Refusal({"attach", "1", "x"}), "attach: nothing is expected at 'x'");
+  EXPECT_EQ(Refusal({"attach", "1", "-d", "1", "-d", "2"}), "attach: --duration is given 2 times");
+}
+
 TEST(CommandLine, OptionsMayComeFirst) {
   const auto options = ParseAs<AttachOptions>({"attach", "-d", "10", "-o", "a.html", "-o",
                                                "b.strobe", "--mode", "cpu", "--idle", "--thread",
@@ -132,6 +152,7 @@ TEST(CommandLine, RefusesPairsWithoutEffect) {
   EXPECT_THAT(Refusal({"attach", "1", "--pause", "none", "--max-overhead", "1%"}),
               HasSubstr("nothing is held"));
   EXPECT_THAT(Refusal({"attach", "1", "-o", "a.html", "-o", "a.html"}), HasSubstr("twice"));
+  EXPECT_THAT(Refusal({"attach", "1", "-o", "a.html", "-o", "./a.html"}), HasSubstr("twice"));
   EXPECT_THAT(Refusal({"attach", "1", "-o", "a.strobe", "-o", "b.strobe"}), HasSubstr("both"));
   EXPECT_THAT(Refusal({"attach", "1", "-o", "a.html", "-o", "b.json", "-f", "html"}),
               HasSubstr("2 outputs"));
