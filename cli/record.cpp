@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "cli/message.h"
 #include "cli/present.h"
 #include "cli/progress.h"
@@ -109,9 +111,10 @@ bool RecordingSession::Report(int table_fd) {
 }
 
 void RecordingSession::Keep(int fd) {
-  const std::string near = stream_            ? Name()
-                           : outputs_.empty() ? ""
-                                              : outputs_.front().request().path;
+  // Not next to a device or a pipe: /dev is no place for files.
+  const auto file = std::find_if(outputs_.begin(), outputs_.end(),
+                                 [](const OutputFile& output) { return output.is_regular(); });
+  const std::string near = stream_ ? Name() : file != outputs_.end() ? file->request().path : "";
   const auto kept = KeepRecording(fd, PlacesToKeep(near, kProcessEnvironment),
                                   fmt::format("pystrobe-{}", getpid()), invoker_);
   if (!kept) {

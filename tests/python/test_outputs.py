@@ -153,6 +153,18 @@ def test_a_report_that_does_not_fit_keeps_the_recording(
         kept.unlink()
 
 
+def test_a_recording_is_not_kept_next_to_a_device(
+    pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    with running(newest, "tower") as target:
+        arguments = ("-d", "0.3", "-f", "html", "-o", "/dev/full")
+        finished = pystrobe.run("attach", str(target.pid), *arguments)
+    assert finished.code == 1, finished
+    kept = kept_recording(finished)
+    kept.unlink()
+    assert kept.parent != Path("/dev")
+
+
 def test_a_thread_that_is_not_there_keeps_the_recording(
     pystrobe: Pystrobe, newest: Interpreter
 ) -> None:
