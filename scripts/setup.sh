@@ -59,8 +59,14 @@ install_with_apt() {
     "${missing[@]}")
   local root=()
   if [ "$(id -u)" != 0 ]; then
+    local why=
     if ! command -v sudo >/dev/null; then
-      echo "setup: these packages are missing and there is no sudo; as root, please run" >&2
+      why="there is no sudo"
+    elif ! sudo true; then
+      why="sudo was refused"
+    fi
+    if [ -n "$why" ]; then
+      echo "setup: these packages are missing and $why; as root, please run" >&2
       echo "  apt-get install ${missing[*]}" >&2
       exit 1
     fi
