@@ -32,8 +32,9 @@ bool IsPythonFrame(const Layout& layout, uint8_t owner) {
 
 Result<Layout> LayoutFromTable(PyVersion version) {
   if (version.major != 3 || version.minor < kFirstTableMinor || version.minor > kLastTableMinor) {
-    return Fail(ErrorCode::kUnsupported, "no table for Python {}: known are 3.{} to 3.{}",
-                version.ToString(), kFirstTableMinor, kLastTableMinor);
+    // Later ones than the last table describe themselves.
+    return Fail(ErrorCode::kUnsupported, "no table for Python {}: known are 3.{} to 3.15",
+                version.ToString(), kFirstTableMinor);
   }
   // Structures moved until the last candidates of each release.
   if (version.release_level != 0xf) {

@@ -128,9 +128,10 @@ Check CheckCapabilities(const ProcessStatus& status) {
   if (!have) {
     check.state = CheckState::kWarn;
     check.meaning = "only processes of this user can be sampled";
+    const std::string executable = OurExecutable();
     check.cure =
-        "sudo pystrobe ..., or once: sudo setcap cap_sys_ptrace+ep "
-        "$(readlink -f $(command -v pystrobe))";
+        fmt::format("sudo {} ..., or once: {}", executable.empty() ? "pystrobe" : executable,
+                    SetcapCommand(executable));
   }
   return check;
 }

@@ -21,9 +21,6 @@ constexpr std::string_view kForContainers =
     "pystrobe runs in another container of the pod).";
 constexpr std::string_view kStartIt =
     "Start the program by `pystrobe run`, which needs no privilege.";
-constexpr std::string_view kSetcap =
-    "Or give the executable the one capability it needs: "
-    "sudo setcap cap_sys_ptrace+ep $(readlink -f $(command -v pystrobe))";
 
 std::string UserName(uid_t uid) {
   std::array<char, 4096> buffer;
@@ -70,6 +67,17 @@ struct Hint {
   }
 };
 
+std::string AsRoot(const RefusalFacts& facts, const Hint& before) {
+  const std::string program = facts.our_executable.empty() ? "pystrobe" : facts.our_executable;
+  return fmt::format("{} as root: sudo {} ... {}", before.text.empty() ? "Run" : "Or run", program,
+                     facts.pid);
+}
+
+std::string BySetcap(const RefusalFacts& facts) {
+  return "Or give the executable the one capability it needs: " +
+         SetcapCommand(facts.our_executable);
+}
+
 Error ExplainYama(const RefusalFacts& facts, std::string message) {
   Hint hint;
   if (*facts.yama == 3) {
@@ -86,8 +94,8 @@ Error ExplainYama(const RefusalFacts& facts, std::string message) {
     hint.Add(kStartIt);
     hint.Add("Or let the program allow it: prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY) in it.");
   }
-  hint.Add(fmt::format("Or run as root: sudo pystrobe ... {}", facts.pid));
-  hint.Add(kSetcap);
+  hint.Add(AsRoot(facts, hint));
+  hint.Add(BySetcap(facts));
   if (!facts.our_container.empty()) hint.Add(kForContainers);
   hint.Add("Or for all programs until the next boot: sudo sysctl kernel.yama.ptrace_scope=0");
   return {ErrorCode::kPermission, std::move(message), std::move(hint.text)};
@@ -102,10 +110,12 @@ Error ExplainOtherUser(const RefusalFacts& facts, std::string message) {
     std::string as =
         facts.their_name.empty() ? fmt::format("'#{}'", facts.their_uid) : facts.their_name;
     if (facts.their_uid != 0 && !facts.their_uids_differ) {
-      hint.Add(fmt::format("Run as that user: sudo -u {} pystrobe ... {}", as, facts.pid));
+      hint.Add(fmt::format("Run as that user: sudo -u {} {} ... {}", as,
+                           facts.our_executable.empty() ? "pystrobe" : facts.our_executable,
+                           facts.pid));
     }
-    hint.Add(fmt::format("Or as root: sudo pystrobe ... {}", facts.pid));
-    hint.Add(kSetcap);
+    hint.Add(AsRoot(facts, hint));
+    hint.Add(BySetcap(facts));
   }
   if (!facts.our_container.empty()) hint.Add(kForContainers);
   return {ErrorCode::kPermission, std::move(message), std::move(hint.text)};
@@ -127,6 +137,16 @@ Error ExplainPrivileged(const RefusalFacts& facts, std::string message) {
 }
 
 }  // namespace
+
+std::string OurExecutable() {
+  auto path = ReadLink("/proc/self/exe");
+  return path && path->ends_with("/pystrobe") ? *path : "";
+}
+
+std::string SetcapCommand(const std::string& executable) {
+  return fmt::format("sudo setcap cap_sys_ptrace+ep {} (setcap is in Debian's libcap2-bin)",
+                     executable.empty() ? "$(readlink -f $(command -v pystrobe))" : executable);
+}
 
 std::string ContainerKind(std::string_view cgroup) {
   constexpr std::pair<std::string_view, std::string_view> kMarks[] = {
@@ -202,6 +222,7 @@ RefusalFacts GatherRefusalFacts(pid_t pid, std::string refused, int error_number
   facts.is_descendant = IsDescendant(pid);
   facts.our_container = ContainerKindOf(getpid());
   facts.their_container = ContainerKindOf(pid);
+  facts.our_executable = OurExecutable();
   return facts;
 }
 
@@ -226,8 +247,8 @@ Error ExplainRefusal(const RefusalFacts& facts) {
   } else {
     message += "; you lack CAP_SYS_PTRACE";
   }
-  hint.Add(fmt::format("Run as root: sudo pystrobe ... {}", facts.pid));
-  hint.Add(kSetcap);
+  hint.Add(AsRoot(facts, hint));
+  hint.Add(BySetcap(facts));
   if (!facts.our_container.empty()) hint.Add(kForContainers);
   return {ErrorCode::kPermission, std::move(message), std::move(hint.text)};
 }

@@ -33,6 +33,8 @@ struct RefusalFacts {
   pid_t tracer = 0;
   std::string our_container;  ///< "docker", "kubernetes", ...; empty when in none
   std::string their_container;
+  std::string
+      our_executable;  ///< absolute path of `pystrobe`; empty: another program uses this code
 };
 
 RefusalFacts GatherRefusalFacts(pid_t pid, std::string refused, int error_number);
@@ -43,6 +45,11 @@ Error ExplainRefusal(const RefusalFacts& facts);
 inline Error ExplainRefusal(pid_t pid, std::string refused, int error_number) {
   return ExplainRefusal(GatherRefusalFacts(pid, std::move(refused), error_number));
 }
+
+/// Absolute path of the running executable if that is `pystrobe`, and not a Python that imports it.
+std::string OurExecutable();
+/// How to give `executable`, or the pystrobe of PATH if empty, the right to read other processes.
+std::string SetcapCommand(const std::string& executable);
 
 /// Which kind of container a cgroup file speaks of: "kubernetes", "docker", "podman", "lxc",
 /// "containerd"; empty for none.

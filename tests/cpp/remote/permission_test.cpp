@@ -48,6 +48,16 @@ TEST(Refusal, OfRootOffersNoDetourByThatUser) {
   facts.their_uid = 0;
   facts.their_name = "root";
   EXPECT_THAT(ExplainRefusal(facts).hint, Not(HasSubstr("sudo -u")));
+  EXPECT_THAT(ExplainRefusal(facts).hint, StartsWith("Run as root: sudo pystrobe ... 77"));
+}
+
+TEST(Refusal, NamesTheExecutableByItsPath) {
+  RefusalFacts facts = Plain();
+  facts.our_executable = "/opt/bin/pystrobe";
+  const std::string hint = ExplainRefusal(facts).hint;
+  EXPECT_THAT(hint, HasSubstr("sudo /opt/bin/pystrobe ... 77"));
+  EXPECT_THAT(hint, HasSubstr("setcap cap_sys_ptrace+ep /opt/bin/pystrobe (setcap is in"));
+  EXPECT_THAT(hint, HasSubstr("libcap2-bin"));
 }
 
 TEST(Refusal, ByYamaNamesTheValueAndStartsWithRun) {
