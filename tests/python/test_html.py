@@ -304,7 +304,7 @@ def test_tooltip_tells_place_times_and_lines(shop: Browser) -> None:
     shop.move_to(node.x, node.y)
     tip = " ".join(shop.text("#tip").split())
     for part in (
-        "Json.encode /app/json.py:10 · 600 samples",
+        "Json.encode /app/json.py:10 · 600 thread samples",
         "Self 600 ms 40.0 % Total 600 ms 40.0 %",
         "line 12 400 ms self 66.7 % line 14 200 ms self 33.3 %",
     ):

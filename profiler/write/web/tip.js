@@ -46,7 +46,7 @@ export function describe(profile, tree, node, top, name) {
       share: formatPercent(l.total, own),
     })),
     moreLines: Math.max(0, lines.length - LINES_SHOWN),
-    samples: plural(tree.samples[node], 'sample'),
+    samples: plural(tree.samples[node], 'thread sample'),
   };
 }
 
