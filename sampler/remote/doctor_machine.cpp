@@ -130,8 +130,8 @@ Check CheckCapabilities(const ProcessStatus& status) {
     check.meaning = "only processes of this user can be sampled";
     const std::string executable = OurExecutable();
     check.cure =
-        fmt::format("sudo {} ..., or once: {}", executable.empty() ? "pystrobe" : executable,
-                    SetcapCommand(executable));
+        fmt::format("sudo {} ..., or once ({}): {}", executable.empty() ? "pystrobe" : executable,
+                    kSetcapPackage, SetcapCommand(executable));
   }
   return check;
 }

@@ -74,8 +74,8 @@ std::string AsRoot(const RefusalFacts& facts, const Hint& before) {
 }
 
 std::string BySetcap(const RefusalFacts& facts) {
-  return "Or give the executable the one capability it needs: " +
-         SetcapCommand(facts.our_executable);
+  return fmt::format("Or give the executable the one capability it needs ({}): {}", kSetcapPackage,
+                     SetcapCommand(facts.our_executable));
 }
 
 Error ExplainYama(const RefusalFacts& facts, std::string message) {
@@ -144,7 +144,7 @@ std::string OurExecutable() {
 }
 
 std::string SetcapCommand(const std::string& executable) {
-  return fmt::format("sudo setcap cap_sys_ptrace+ep {} (setcap is in Debian's libcap2-bin)",
+  return fmt::format("sudo setcap cap_sys_ptrace+ep {}",
                      executable.empty() ? "$(readlink -f $(command -v pystrobe))" : executable);
 }
 

@@ -50,6 +50,7 @@ inline Error ExplainRefusal(pid_t pid, std::string refused, int error_number) {
 std::string OurExecutable();
 /// How to give `executable`, or the pystrobe of PATH if empty, the right to read other processes.
 std::string SetcapCommand(const std::string& executable);
+inline constexpr std::string_view kSetcapPackage = "setcap is in Debian's libcap2-bin";
 
 /// Which kind of container a cgroup file speaks of: "kubernetes", "docker", "podman", "lxc",
 /// "containerd"; empty for none.
