@@ -138,7 +138,12 @@ Error Explain(const CLI::App& app, const std::string& verb, const CLI::ParseErro
                  option->count())
         .error();
   }
-  return Usage(UsageHint(verb), "{}: {}", verb, error.what()).error();
+  const std::string what = error.what();
+  if (what.ends_with(" missing")) {
+    return Usage(UsageHint(verb), "{}: {} needs a value", verb, what.substr(0, what.find(':')))
+        .error();
+  }
+  return Usage(UsageHint(verb), "{}: {}", verb, what).error();
 }
 
 /// Runs the parser; true when it asked for help.

@@ -91,6 +91,7 @@ TEST(CommandLine, WhatIsTooManyIsNamed) {
   EXPECT_EQ(Refusal({"attach", "1", "2"}), "attach: one process at a time; '2' is one too many");
   EXPECT_EQ(Refusal({"attach", "1", "x"}), "attach: nothing is expected at 'x'");
   EXPECT_EQ(Refusal({"attach", "1", "-d", "1", "-d", "2"}), "attach: --duration is given 2 times");
+  EXPECT_EQ(Refusal({"attach", "1", "-d"}), "attach: --duration needs a value");
 }
 
 TEST(CommandLine, OptionsMayComeFirst) {
