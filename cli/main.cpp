@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/command_line.h"
+#include "cli/file_limit.h"
 #include "cli/message.h"
 #include "cli/verbs.h"
 
@@ -34,6 +35,7 @@ void OpenStandardStreams() {
 
 int Main(int argc, char** argv) {
   OpenStandardStreams();
+  RaiseFileLimit();
   // A reader that goes away (`| head`) is noticed by write().
   signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);

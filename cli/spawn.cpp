@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "cli/file_limit.h"
 #include "profiler/base/scoped_fd.h"
 #include "profiler/base/thread.h"
 
@@ -38,6 +39,7 @@ bool Become(const Invoker& invoker) {
   signal(SIGPIPE, SIG_DFL);
   sigaction(SIGCHLD, &on_child, nullptr);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
+  RestoreFileLimit();
   if (!invoker || Become(*invoker)) execvp(arguments[0], arguments.data());
   const int error_number = errno;
   (void)!write(report, &error_number, sizeof error_number);

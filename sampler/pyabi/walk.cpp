@@ -49,31 +49,42 @@ WalkResult Walk(const StackCopy& copy, const Layout& layout, Address first,
                 std::vector<RawFrame>& frames, std::vector<Address>& loop_frames) {
   frames.clear();
   loop_frames.clear();
+  WalkResult walk{.status = WalkStatus::kMissing, .missing = first};
+  ResumeWalk(copy, layout, frames, loop_frames, walk);
+  return walk;
+}
+
+void ResumeWalk(const StackCopy& copy, const Layout& layout, std::vector<RawFrame>& frames,
+                std::vector<Address>& loop_frames, WalkResult& walk) {
   const bool has_owner = layout.frame_style == FrameStyle::kInterpreterFrames;
+  const Address start = std::exchange(walk.missing, 0);
+  walk.status = WalkStatus::kBroken;
   // Frames do not overlap, so a chain with more of them than the copy has room for is a cycle.
-  size_t steps_left = copy.byte_count() / layout.frame.size + 1;
-  WalkResult result;
-  uint8_t last_owner = 0;
-  for (Address address = first; address != 0;) {
-    if (steps_left-- == 0) return {};
+  const size_t most = copy.byte_count() / layout.frame.size;
+  for (Address address = start; address != 0;) {
+    if (frames.size() + loop_frames.size() > most) return;
     const std::byte* found = copy.Find(address, layout.frame.size);
-    if (found == nullptr) return {.status = WalkStatus::kMissing, .missing = address};
+    if (found == nullptr) {
+      walk.status = WalkStatus::kMissing;
+      walk.missing = address;
+      return;
+    }
     const std::span bytes(found, layout.frame.size);
     RawFrame frame = LoadFrame(layout, address, bytes);
-    last_owner = frame.owner;
-    if (has_owner && frame.owner > kHighestOwner) return {};
+    walk.last_owner = frame.owner;
+    if (has_owner && frame.owner > kHighestOwner) return;
     if (!has_owner || IsPythonFrame(layout, frame.owner)) {
-      if (frame.code == 0) return {};
+      if (frame.code == 0) return;
       frames.push_back(frame);
     } else {
       loop_frames.push_back(address);
       if (!frames.empty()) frames.back().is_entry = true;
     }
     address = Load<Address>(bytes, layout.frame.previous);
-    if (has_owner && !result.loop_caller && BeginsLoop(layout, frame)) result.loop_caller = address;
+    if (has_owner && !walk.loop_caller && BeginsLoop(layout, frame)) walk.loop_caller = address;
   }
-  result.status = StatusAtEnd(layout, first != 0, last_owner);
-  return result;
+  const bool any = !frames.empty() || !loop_frames.empty();
+  walk.status = StatusAtEnd(layout, any, walk.last_owner);
 }
 
 void TrimToExecuting(const StackCopy& copy, const Layout& layout, std::vector<RawFrame>& frames) {

@@ -38,6 +38,7 @@ struct WalkResult {
   /// 3.11, 3.12: the frame that entered the innermost run of the evaluation loop, 0 for none; nullopt
   /// where the chain has no frame such a run begins with.
   std::optional<Address> loop_caller;
+  uint8_t last_owner = 0;  ///< of the last frame looked at
 };
 
 /// Follows the chain from `first`, appending Python frames leaf first to `frames` (cleared before),
@@ -52,6 +53,10 @@ struct WalkResult {
 ///           thread's base frame (3.14+), not a Python frame.
 WalkResult Walk(const StackCopy& copy, const Layout& layout, Address first,
                 std::vector<RawFrame>& frames, std::vector<Address>& loop_frames);
+
+/// Goes on with a walk that ended in kMissing, once the frame has been copied.
+void ResumeWalk(const StackCopy& copy, const Layout& layout, std::vector<RawFrame>& frames,
+                std::vector<Address>& loop_frames, WalkResult& walk);
 
 /// Unpaused copies on 3.11-3.13: in the innermost run of the evaluation loop one frame at most is
 /// executing (`stacktop` == -1) and is the real leaf of that instant; drops frames above the rootmost

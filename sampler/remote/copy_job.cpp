@@ -15,10 +15,10 @@ namespace {
 using pyabi::kAbsent;
 using pyabi::WalkStatus;
 
-// A pause that does not end is worse than a stack that is marked: this many extra reads, each a few
-// microseconds, then the stack is given up. A first look at a stack of 10,000 frames needs
-// about 70.
-constexpr int kMostFetches = 400;
+// A pause that does not end is worse than a stack that is cut: this many extra reads, each a few
+// microseconds. A first look at a stack of 10,000 frames needs about 70, and before 3.11, where
+// frames lie on the heap, 1,200.
+constexpr int kMostFetches = 1500;
 // Code objects that cannot be read, in one look: a stack with more of them is no stack.
 constexpr int kMostRefused = 4;
 
@@ -60,39 +60,29 @@ void CopyJob::Run() {
 }
 
 void CopyJob::RunProved() {
-  start = MonotonicNow();
+  const Nanoseconds start = MonotonicNow(), cpu_start = ThreadCpuNow();
   own_cpu = sched_getcpu();
   const Switches before = OwnSwitches();
   Copy();
   ReadWitness();
   descheduled = OwnSwitches() != before || sched_getcpu() != own_cpu;
   LookAtSubject();
-  end = MonotonicNow();
+  took = descheduled ? ThreadCpuNow() - cpu_start : MonotonicNow() - start;
 }
 
 void CopyJob::Copy() {
-  first_pending_.assign(threads.size(), 0);
-  for (ThreadCopy* thread : threads) {
-    thread->memory.Clear();
-    thread->status = WalkStatus::kMissing;
-    thread->plan->AddPredicted(thread->memory);
-  }
-  read_ok = ReadPending();
+  read_ok = ReadPredicted();
   if (!read_ok) {
     // Something predicted is no longer mapped: start from the thread states alone.
-    first_pending_.assign(threads.size(), 0);
-    for (ThreadCopy* thread : threads) {
-      thread->plan->Reset();
-      thread->memory.Clear();
-      thread->plan->AddPredicted(thread->memory);
-    }
-    read_ok = ReadPending();
+    for (ThreadCopy* thread : threads) thread->plan->Reset();
+    read_ok = ReadPredicted();
   }
   for (int fetches = 0; read_ok && fetches < kMostFetches; ++fetches) {
     WalkAll();
     if (!Fetch()) break;
     read_ok = ReadPending();
   }
+  LearnCut();
   if (read_ok && locals) ReadLocals();
   if (read_ok && codes != nullptr) LookAtCodes();
   gil_state = gil != nullptr ? gil->Decode(GilReader::kAfter) : GilState{};
@@ -102,6 +92,17 @@ bool CopyJob::NeedsAttention() const {
   if (!HeldStill() || threads.front()->status != WalkStatus::kComplete) return true;
   if (!identities.empty()) return true;
   return gil_state.locked == 1 && gil_state.last_holder != threads.front()->plan->tstate();
+}
+
+bool CopyJob::ReadPredicted() {
+  first_pending_.assign(threads.size(), 0);
+  for (ThreadCopy* thread : threads) {
+    thread->memory.Clear();
+    thread->walk.reset();
+    thread->status = WalkStatus::kMissing;
+    thread->plan->AddPredicted(thread->memory);
+  }
+  return ReadPending();
 }
 
 // Every read ends with the GIL and the witness, so that whichever is last carries the proof.
@@ -125,24 +126,40 @@ bool CopyJob::ReadPending() {
 
 void CopyJob::WalkAll() {
   for (ThreadCopy* thread : threads) {
-    if (thread->status != WalkStatus::kMissing) continue;
-    std::optional<Address> first = thread->plan->FindFirst(thread->memory);
+    if (thread->status == WalkStatus::kMissing) WalkOne(*thread);
+  }
+}
+
+// Where nothing more can be added the copy is full, and the walk stays where it is.
+void CopyJob::WalkOne(ThreadCopy& thread) {
+  StackPlan& plan = *thread.plan;
+  if (!thread.walk) {
+    const std::optional<Address> first = plan.FindFirst(thread.memory);
     if (!first) {
-      if (!thread->plan->AddFirst(thread->memory)) thread->status = WalkStatus::kBroken;
-      continue;
+      plan.AddFirst(thread.memory);
+      return;
     }
-    pyabi::WalkResult result =
-        pyabi::Walk(thread->memory, *layout, *first, thread->frames, thread->loop_frames);
-    thread->status = result.status;
-    if (result.status == WalkStatus::kMissing) {
-      const bool added = thread->plan->AddMissing(thread->memory, result.missing);
-      if (!added) thread->status = WalkStatus::kBroken;
-    } else if (result.status == WalkStatus::kComplete &&
-               !thread->plan->IsSettled(thread->memory, result, thread->loop_frames)) {
-      thread->status = WalkStatus::kIncomplete;
-    } else if (result.status == WalkStatus::kComplete) {
-      thread->plan->Learn(thread->memory, thread->frames, thread->loop_frames);
+    thread.walk = pyabi::Walk(thread.memory, *layout, *first, thread.frames, thread.loop_frames);
+  } else {
+    pyabi::ResumeWalk(thread.memory, *layout, thread.frames, thread.loop_frames, *thread.walk);
+  }
+  thread.status = thread.walk->status;
+  if (thread.status == WalkStatus::kMissing) {
+    plan.AddMissing(thread.memory, thread.walk->missing);
+  } else if (thread.status == WalkStatus::kComplete) {
+    if (plan.IsSettled(thread.memory, *thread.walk, thread.loop_frames)) {
+      plan.Learn(thread.memory, thread.frames, thread.loop_frames);
+    } else {
+      thread.status = WalkStatus::kIncomplete;
     }
+  }
+}
+
+// The next copy goes on from there in one read.
+void CopyJob::LearnCut() {
+  for (ThreadCopy* thread : threads) {
+    if (!read_ok || thread->status != WalkStatus::kMissing || !thread->walk) continue;
+    thread->plan->Learn(thread->memory, thread->frames, thread->loop_frames);
   }
 }
 

@@ -33,7 +33,8 @@ struct ThreadCopy {
   pyabi::StackCopy memory;
   std::vector<pyabi::RawFrame> frames;  ///< leaf first
   std::vector<Address> loop_frames;     ///< where the evaluation loop's own lie
-  pyabi::WalkStatus status = pyabi::WalkStatus::kBroken;
+  std::optional<pyabi::WalkResult> walk;  ///< as far as it came
+  pyabi::WalkStatus status = pyabi::WalkStatus::kBroken;  ///< kMissing: cut where it got too long
   std::vector<FrameLocals> locals;  ///< of `frames`, where the job asks for them
 };
 
@@ -110,7 +111,7 @@ struct CopyJob {
   uint64_t generation = 0;         ///< what was read at generation_address
   std::optional<TaskLook> subject_look;  ///< as of the copy; nullopt when the kernel does not tell
   std::vector<std::pair<Address, pyabi::CodeIdentity>> identities;  ///< what `codes` asked for
-  Nanoseconds start{}, end{};                                       ///< of the copying
+  Nanoseconds took{};  ///< time that the copying had the CPU
 
   /// The subject ran no user code during the copy: it was not elsewhere, and not here.
   bool HeldStill() const { return read_ok && !descheduled && subject_cpu == own_cpu; }
@@ -133,8 +134,11 @@ struct CopyJob {
  private:
   void RunProved();
   void Copy();
+  bool ReadPredicted();
   bool ReadPending();
   void WalkAll();
+  void WalkOne(ThreadCopy& thread);
+  void LearnCut();
   bool Fetch();
   void LookAtCodes();
   void ReadLocals();

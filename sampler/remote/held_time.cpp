@@ -13,10 +13,9 @@ void RunningMedian::Add(Nanoseconds sample) {
 
 Nanoseconds HeldTime::Estimate(const HeldCopies& sample) {
   if (sample.copies == 0) return {};
-  const Nanoseconds copying = sample.disturbed ? copying_.value() : sample.copying;
+  const Nanoseconds copying = sample.copying;
   if (!sample.waited) return copying + switches_.value() * sample.copies;
   if (!sample.disturbed && *sample.waited > copying) {
-    copying_.Add(copying / sample.copies);
     switches_.Add((*sample.waited - copying) / sample.copies);
   }
   // Twice the median: our own switches are not all alike.

@@ -26,9 +26,9 @@ class RunningMedian {
 struct HeldCopies {
   std::optional<Nanoseconds> waited;  ///< run_delay since the sample before: for us and for others;
                                       ///< nullopt where the kernel does not tell
-  Nanoseconds copying{};   ///< by our clock, all copies of this sample together
+  Nanoseconds copying{};  ///< that we had the CPU for, all copies of this sample together
   uint32_t copies = 0;
-  bool disturbed = false;  ///< the copying thread lost its CPU meanwhile: `copying` tells nothing
+  bool disturbed = false;  ///< the copying thread lost its CPU meanwhile, so others had it too
 };
 
 /// A thread that is preempted waits while we copy and for two context switches, which no clock of
@@ -43,7 +43,6 @@ class HeldTime {
  private:
   // As measured on a virtual machine; a few hundred samples find the machine's own.
   RunningMedian switches_{std::chrono::microseconds(10)};
-  RunningMedian copying_{std::chrono::microseconds(8)};
 };
 
 }  // namespace pystrobe::remote

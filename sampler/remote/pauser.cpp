@@ -57,7 +57,7 @@ bool Pauser::BeginPreemption(CopyJob& job, int cpu, PauseTicket& ticket) {
   if (sched_getcpu() == cpu) {
     // One CPU only, or the scheduler's whim: the pacer itself has taken the target's CPU.
     job.Run();
-    ticket.outcome = {job.read_ok, job.HeldStill(), job.end - job.start};
+    ticket.outcome = {job.read_ok, job.HeldStill(), job.took};
     return true;
   }
   ticket.probe = ProbeFor(cpu);
@@ -72,7 +72,7 @@ PauseOutcome Pauser::Finish(PauseTicket& ticket, const CopyJob& job) {
   if (ticket.probe == nullptr) return ticket.outcome;
   WaitFor(*ticket.probe);
   ticket.probe = nullptr;
-  ticket.outcome = {job.read_ok, job.HeldStill(), job.end - job.start};
+  ticket.outcome = {job.read_ok, job.HeldStill(), job.took};
   return ticket.outcome;
 }
 

@@ -10,6 +10,9 @@
 
 #include <cerrno>
 #include <climits>
+#include <utility>
+
+#include "profiler/base/thread.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -88,7 +91,11 @@ Result<std::unique_ptr<Probe>> Probe::Start(int cpu, Attention& attention) {
   std::unique_ptr<Probe> probe(new Probe(cpu, attention));
   std::promise<Result<void>> promise;
   auto pinned = promise.get_future();
-  probe->thread_ = std::thread(&Probe::Main, probe.get(), std::move(promise));
+  auto thread = StartThread("pausing the target", [p = probe.get(), ready = std::move(promise)]() mutable {
+    p->Main(std::move(ready));
+  });
+  if (!thread) return std::unexpected(thread.error());
+  probe->thread_ = *std::move(thread);
   if (auto done = pinned.get(); !done) {
     return Wrap(done.error(), "pausing the target on CPU {}", cpu);
   }
@@ -99,7 +106,7 @@ Probe::~Probe() {
   stop_.store(true, std::memory_order_relaxed);
   request_.fetch_add(1, std::memory_order_release);
   FutexWake(request_);
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Probe::Submit(CopyJob& job) {

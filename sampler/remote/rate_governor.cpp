@@ -2,25 +2,45 @@
 #include "sampler/remote/rate_governor.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace pystrobe::remote {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+// Of the limit: looks differ in cost, and the run as a whole must stay inside.
+constexpr double kAim = 0.9;
+// What a look may cost on a slow machine. Where it costs less the rate is soon raised.
+constexpr Seconds kAssumedCost = std::chrono::microseconds(40);
+constexpr double kLargestStep = 1.5;
+constexpr double kLeastStep = 0.05;
+// What was held too long is made up for within this time; as much credit is kept.
+constexpr Seconds kHorizon = std::chrono::seconds(2);
+constexpr double kMostCredit = 0.2;
+
+}  // namespace
+
+RateGovernor::RateGovernor(double wanted_hz, double max_share, Nanoseconds start)
+    : wanted_hz_(wanted_hz), rate_hz_(wanted_hz), aim_(max_share * kAim), window_start_(start) {
+  if (aim_ > 0) rate_hz_ = std::clamp(aim_ / kAssumedCost.count(), LeastHz(), wanted_hz_);
+}
 
 std::optional<double> RateGovernor::Account(Nanoseconds held, Nanoseconds now) {
   held_ += held;
-  if (max_share_ <= 0 || now - window_start_ < kWindow) return std::nullopt;
-  const double share = std::chrono::duration<double>(held_) / (now - window_start_);
+  if (aim_ <= 0 || now - window_start_ < kWindow) return std::nullopt;
+  const Seconds window = now - window_start_;
+  const double share = Seconds(held_) / window;
+  debt_s_ += (share - aim_) * window.count();
+  debt_s_ = std::max(debt_s_, -kMostCredit * aim_ * kHorizon.count());
   held_ = {};
   window_start_ = now;
-  // Down at once, up by steps, and no hunting in between.
-  constexpr double kAim = 0.9, kLargestStep = 1.5;
-  double rate = rate_hz_;
-  if (share > max_share_) {
-    rate = rate_hz_ * max_share_ * kAim / share;
-  } else if (rate_hz_ < wanted_hz_ && share < max_share_ * kAim * kAim) {
-    double factor = share > 0 ? max_share_ * kAim / share : kLargestStep;
-    rate = rate_hz_ * std::min(factor, kLargestStep);
-  }
-  rate = std::clamp(rate, std::min(kLeastHz, wanted_hz_), wanted_hz_);
+
+  const double next_share = std::max(0.0, aim_ - debt_s_ / kHorizon.count());
+  double factor = share > 0 ? next_share / share : kLargestStep;
+  factor = std::min(factor, kLargestStep);
+  if (std::abs(factor - 1) < kLeastStep) return std::nullopt;
+  const double rate = std::clamp(rate_hz_ * factor, LeastHz(), wanted_hz_);
   if (rate == rate_hz_) return std::nullopt;
   rate_hz_ = rate;
   return rate;

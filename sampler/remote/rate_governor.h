@@ -3,18 +3,18 @@
 // Keeps the time for which the target is held inside a limit by lowering the rate.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "profiler/base/clock.h"
 
 namespace pystrobe::remote {
 
-/// [one thread]
+/// Begins at a rate that is sure to stay inside, and then follows what looks really cost. [one thread]
 class RateGovernor {
  public:
   /// `max_share` of the target's time that may be held, e.g. 0.01; 0 = no limit.
-  RateGovernor(double wanted_hz, double max_share, Nanoseconds start)
-      : wanted_hz_(wanted_hz), rate_hz_(wanted_hz), max_share_(max_share), window_start_(start) {}
+  RateGovernor(double wanted_hz, double max_share, Nanoseconds start);
 
   /// Reports time held; at the end of a window returns the new rate if it changes.
   std::optional<double> Account(Nanoseconds held, Nanoseconds now);
@@ -25,9 +25,13 @@ class RateGovernor {
   static constexpr double kLeastHz = 1;
 
  private:
-  double wanted_hz_, rate_hz_, max_share_;
+  double LeastHz() const { return std::min(kLeastHz, wanted_hz_); }
+
+  double wanted_hz_, rate_hz_;
+  double aim_;  ///< share to be held
   Nanoseconds window_start_;
-  Nanoseconds held_{};
+  Nanoseconds held_{};  ///< in this window
+  double debt_s_ = 0;   ///< seconds held beyond the aim so far
 };
 
 }  // namespace pystrobe::remote

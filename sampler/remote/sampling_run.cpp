@@ -50,6 +50,7 @@ SamplingRun::SamplingRun(const Target& target, const SamplerOptions& options, Re
       next_append_(start_ + kAppendInterval) {}
 
 Result<void> SamplingRun::Start() {
+  deadlines_.SetRate(governor_.rate_hz());
   if (auto listed = threads_.Refresh(tick_); !listed) return listed;
   // A first look at once: it also shows which way of pausing there is.
   ticks_.Start(tick_);

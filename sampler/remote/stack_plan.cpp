@@ -39,7 +39,8 @@ uint32_t RoundUpToPage(uint64_t bytes) {
 StackPlan::StackPlan(const pyabi::Layout& layout, Address tstate)
     : layout_(&layout), tstate_(tstate), loop_frame_offset_(kLargestLoop) {}
 
-void StackPlan::AddPredicted(StackCopy& copy) const {
+void StackPlan::AddPredicted(StackCopy& copy) {
+  reached_ = 0;
   copy.Add(tstate_, layout_->thread.size);
   for (Address cframe : cframes_) copy.Add(cframe + layout_->cframe.current_frame, kCframeWords);
   for (size_t i = 0; i < pages_.size();) {
@@ -104,7 +105,7 @@ bool StackPlan::IsBesideCframe(Address cframe, Address loop_frame) {
   return offset < loop_frame_offset_ + kSmallestLoop;
 }
 
-bool StackPlan::AddMissing(StackCopy& copy, Address missing) const {
+bool StackPlan::AddMissing(StackCopy& copy, Address missing) {
   const uint32_t frame_size = layout_->frame.size;
   if (layout_->frame_style == FrameStyle::kFrameObjects) {
     uint32_t size = RoundUpToPage(missing - PageOf(missing) + frame_size);
@@ -115,7 +116,9 @@ bool StackPlan::AddMissing(StackCopy& copy, Address missing) const {
   if (chunk != 0 && missing >= chunk && missing < top && top - chunk <= kLargestChunk) {
     return copy.Add(chunk, static_cast<uint32_t>(top - chunk));
   }
-  // The chunk before the last one whose header was copied, if the frame lies in it.
+  // The chunk before the last one whose header was copied, if the frame lies in it. A walk asks for
+  // one chunk after the other.
+  if (reached_ != 0) chunk = reached_;
   for (size_t depth = 0; chunk != 0 && depth < kMostChunks; ++depth) {
     Address previous = copy.ValueOr0<Address>(chunk + layout_->chunk.previous);
     if (previous == 0) break;
@@ -131,7 +134,7 @@ bool StackPlan::AddMissing(StackCopy& copy, Address missing) const {
     if (missing >= previous && missing < previous + used && used <= kLargestChunk) {
       return copy.Add(previous, static_cast<uint32_t>(used));
     }
-    chunk = previous;
+    chunk = reached_ = previous;
   }
   return copy.Add(missing, frame_size);
 }

@@ -25,7 +25,7 @@ class StackPlan {
 
   /// Adds to `copy`, as far as they fit, the ranges that the last stack makes likely, the thread
   /// state first.
-  void AddPredicted(pyabi::StackCopy& copy) const;
+  void AddPredicted(pyabi::StackCopy& copy);
 
   /// The thread's current frame according to the copy, 0 when it has none. Nullopt when the copy
   /// does not tell (3.11, 3.12: the evaluation loop was entered or left): then AddFirst adds what
@@ -44,7 +44,7 @@ class StackPlan {
 
   /// Adds a range that covers `missing`, a frame the walker did not find: as much of its chunk or
   /// page as is worth the system call. False when the copy is full.
-  bool AddMissing(pyabi::StackCopy& copy, Address missing) const;
+  bool AddMissing(pyabi::StackCopy& copy, Address missing);
 
   /// Learns from a copy that was walked to its end.
   void Learn(const pyabi::StackCopy& copy, const std::vector<pyabi::RawFrame>& frames,
@@ -80,6 +80,7 @@ class StackPlan {
   uint64_t loop_frame_offset_;    // 3.12: from the innermost _PyCFrame, the least seen
   Chunk current_{0, 0};
   std::vector<Chunk> older_;     // nearest first
+  Address reached_ = 0;           // the last chunk whose header was copied; 0: only the current one
   Chunk last_held_{0, 0};        // the chunk that held the frame asked for last
   std::vector<Address> extras_;  // frames outside of the chunks
   std::vector<Page> pages_;      // 3.8-3.10, by address

@@ -83,9 +83,15 @@ Result<void> ThreadTable::Refresh(const Tick& tick) {
     return true;
   });
   ForgetGone();
+  for (auto it = refused_.begin(); it != refused_.end();) {
+    it = now.contains(it->first) ? std::next(it) : refused_.erase(it);
+  }
   bool added = false;
   for (const PyThread& thread : *listed) {
     if (!now.contains(thread.tstate)) continue;
+    if (auto it = refused_.find(thread.tstate); it != refused_.end() && it->second == thread.tid) {
+      continue;
+    }
     LockDomain* domain = DomainOf(thread);
     if (domain == nullptr) continue;
     Tables& tables = context_.tables;
@@ -94,6 +100,7 @@ Result<void> ThreadTable::Refresh(const Tick& tick) {
          tables.Intern(KernelName(context_.target.pid(), thread.tid))});
     auto& fresh = threads_.emplace_back(
         std::make_unique<SampledThread>(context_, thread, index, tick, accounted_[thread.tid]));
+    if (fresh->gone()) refused_[thread.tstate] = thread.tid;
     exact_clock_ = exact_clock_ && fresh->clock().exact();
     domain->Add(fresh.get());
     added = true;

@@ -61,6 +61,7 @@ class ThreadTable {
   std::vector<std::unique_ptr<SampledThread>> threads_;
   std::vector<std::unique_ptr<LockDomain>> domains_;
   HashMap<pid_t, AccountedTime> accounted_;  // by kernel thread
+  HashMap<Address, pid_t> refused_;          // by state: the thread, which /proc does not show us
   uint64_t run_delay_of_gone_ = 0;
   bool exact_clock_ = true;
 };

@@ -162,7 +162,10 @@ bool TickSampler::HolderIsUnknown(const Look& look) {
 bool TickSampler::Good(const Look& look) const {
   const PauseOutcome& pause = look.ticket.outcome;
   if (pauser_.mode_in_use() == PauseMode::kNone) return pause.copied;
-  if (!pause.held || look.job.threads.front()->status != WalkStatus::kComplete) return false;
+  const WalkStatus status = look.job.threads.front()->status;
+  // What is cut for its length will be again.
+  const bool whole = status == WalkStatus::kComplete || status == WalkStatus::kMissing;
+  if (!pause.held || !whole) return false;
   const GilState& gil = look.job.gil_state;
   return gil.locked != 1 || gil.last_holder == look.subject->id().tstate;
 }

@@ -48,16 +48,33 @@ TEST(RateGovernor, WithoutALimitTheRateStands) {
   EXPECT_EQ(governor.rate_hz(), 1000);
 }
 
-TEST(RateGovernor, LowersTheRateInProportionAndRaisesItByStages) {
-  RateGovernor governor(1000, 0.01, seconds(0));
-  auto lowered = governor.Account(milliseconds(20), seconds(1));  // 2 % held, twice what may be
-  ASSERT_TRUE(lowered.has_value());
-  EXPECT_NEAR(*lowered, 450, 1);
-  EXPECT_FALSE(governor.Account(milliseconds(9), seconds(2)).has_value());  // 0.9 %: inside
-  auto raised = governor.Account(milliseconds(1), seconds(3));
-  ASSERT_TRUE(raised.has_value());
-  EXPECT_GT(*raised, *lowered);
-  EXPECT_LE(*raised, *lowered * 1.5 + 1e-9);
+// What a run at the governor's rate holds in all, where every look costs `cost`.
+double ShareHeld(RateGovernor& governor, Nanoseconds cost, Nanoseconds duration) {
+  Nanoseconds now{}, held{};
+  while (now < duration) {
+    now += Nanoseconds(static_cast<int64_t>(1e9 / governor.rate_hz()));
+    held += cost;
+    governor.Account(cost, now);
+  }
+  return std::chrono::duration<double>(held) / now;
+}
+
+TEST(RateGovernor, StaysInsideFromTheStart) {
+  for (int cost_us : {5, 20, 60, 500}) {
+    for (int run_s : {1, 5, 60}) {
+      RateGovernor governor(1000, 0.01, seconds(0));
+      const double share = ShareHeld(governor, std::chrono::microseconds(cost_us), seconds(run_s));
+      const bool long_enough = run_s > 1 || cost_us < 100;
+      if (long_enough) EXPECT_LE(share, 0.0101) << cost_us << " us for " << run_s << " s";
+    }
+  }
+}
+
+TEST(RateGovernor, UsesWhatItMay) {
+  RateGovernor cheap(1000, 0.01, seconds(0)), dear(1000, 0.01, seconds(0));
+  ShareHeld(cheap, std::chrono::microseconds(5), seconds(20));
+  EXPECT_EQ(cheap.rate_hz(), 1000);
+  EXPECT_GT(ShareHeld(dear, std::chrono::microseconds(100), seconds(60)), 0.007);
 }
 
 TEST(RateGovernor, NeverAsksForMoreThanWantedNorForNothing) {

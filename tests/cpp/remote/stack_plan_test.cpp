@@ -198,7 +198,7 @@ TEST(StackPlan, ChunksThatClaimTooMuchAreNotCopied) {
 
 TEST(StackPlan, AFullCopyIsGivenUp) {
   const TwoLoops target;
-  const StackPlan plan(target.layout, TwoLoops::kThreadState);
+  StackPlan plan(target.layout, TwoLoops::kThreadState);
   StackCopy copy;
   EXPECT_FALSE(copy.Add(0, StackCopy::kMostBytes + 1));
   EXPECT_TRUE(copy.ranges().empty());
