@@ -26,37 +26,38 @@ struct Metadata {
   std::string python_version;        ///< "3.13.0", "3.14.0 free-threading build"
   std::string host;                  ///< uname nodename
   std::string pystrobe_version;
-  std::string pause_mode;            ///< "preempt", "ptrace", "none"
-  int64_t start_unix_ns = 0;         ///< wall-clock time of the start
-  int64_t start_monotonic_ns = 0;    ///< CLOCK_MONOTONIC of the start; Sample::time_ns counts from it
-  double wanted_rate_hz = 0;         ///< deadlines a second that were asked for
-  double max_overhead = 0;           ///< share of the target's time we may hold it, 0 = no limit
-  uint32_t cpu_count = 0;            ///< CPUs online
+  std::string pause_mode;          ///< "preempt", "ptrace", "none"
+  int64_t start_unix_ns = 0;       ///< wall-clock time of the start
+  int64_t start_monotonic_ns = 0;  ///< CLOCK_MONOTONIC of the start; Sample::time_ns counts from it
+  double wanted_rate_hz = 0;       ///< deadlines a second that were asked for
+  double max_overhead = 0;         ///< share of the target's time we may hold it, 0 = no limit
+  uint32_t cpu_count = 0;          ///< CPUs online
 
   friend bool operator==(const Metadata&, const Metadata&) = default;
 };
 
 /// How far the recording can be trusted; filled while sampling, complete at the end.
 struct Quality {
-  uint64_t deadlines = 0;       ///< deadlines that were due
-  uint64_t samples = 0;         ///< thread stacks recorded, run-length entries counted once each
-  uint64_t taken = 0;           ///< deadlines at which the subject thread's stack was taken
-  uint64_t proved = 0;          ///< of `taken`: neither marked nor incomplete
-  uint64_t marked = 0;          ///< of `taken`: kept without proof that the copy is consistent
-  uint64_t incomplete = 0;      ///< of `taken`: a chain not reaching the base frame, or a frame unnamed
-  uint64_t late = 0;            ///< deadlines met more than one period late
-  uint64_t lost = 0;            ///< deadlines without a sample (read failed, overrun)
-  uint64_t retries = 0;         ///< copies repeated to get the proof
-  uint64_t unresolved = 0;      ///< frames whose code object could not be read in time
-  uint64_t reused_code = 0;     ///< code objects found replaced by another at the same address
-  int64_t duration_ns = 0;      ///< from the first deadline to the end
-  int64_t held_ns = 0;          ///< time the target's threads waited because of us (estimate, see below)
-  int64_t run_delay_ns = 0;     ///< the kernel's run_delay of the sampled threads: upper bound of held_ns
+  uint64_t deadlines = 0;   ///< deadlines that were due
+  uint64_t samples = 0;     ///< thread stacks recorded, run-length entries counted once each
+  uint64_t taken = 0;       ///< deadlines at which the subject thread's stack was taken
+  uint64_t proved = 0;      ///< of `taken`: neither marked nor incomplete
+  uint64_t marked = 0;      ///< of `taken`: kept without proof that the copy is consistent
+  uint64_t incomplete = 0;  ///< of `taken`: a chain not reaching the base frame, or a frame unnamed
+  uint64_t late = 0;        ///< deadlines met more than one period late
+  uint64_t lost = 0;        ///< deadlines without a sample (read failed, overrun)
+  uint64_t retries = 0;     ///< copies repeated to get the proof
+  uint64_t unresolved = 0;  ///< frames whose code object could not be read in time
+  uint64_t reused_code = 0;  ///< code objects found replaced by another at the same address
+  int64_t duration_ns = 0;   ///< from the first deadline to the end
+  int64_t held_ns = 0;  ///< time the target's threads waited because of us (estimate, see below)
+  int64_t run_delay_ns =
+      0;  ///< the kernel's run_delay of the sampled threads: upper bound of held_ns
   int64_t own_cpu_ns = 0;       ///< CPU time of the sampler itself
   double achieved_rate_hz = 0;  ///< taken / duration
   double final_rate_hz = 0;     ///< the rate in force at the end (lowered by max_overhead?)
-  bool complete = false;        ///< false: the sampler was cut off; figures are as of the last block
-  std::string cpu_source;       ///< "schedstat" (exact) or "stat" (10 ms ticks)
+  bool complete = false;   ///< false: the sampler was cut off; figures are as of the last block
+  std::string cpu_source;  ///< "schedstat" (exact) or "stat" (10 ms ticks)
 
   friend bool operator==(const Quality&, const Quality&) = default;
 };

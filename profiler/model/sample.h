@@ -11,12 +11,13 @@ namespace pystrobe {
 
 /// Bits of Sample::flags.
 enum SampleFlag : uint8_t {
-  kSampleGil = 1 << 0,         ///< the thread held its interpreter's lock (free-threaded: was attached)
-  kSampleOnCpu = 1 << 1,       ///< the thread was running or runnable
-  kSampleIdle = 1 << 2,        ///< a run-length entry: the thread did not run in the whole interval
-  kSampleMarked = 1 << 3,      ///< the copy was not proved consistent: the stack may be torn
-  kSampleIncomplete = 1 << 4,  ///< the chain did not reach the thread's base frame, or a frame has no name
-  kSampleLate = 1 << 5,        ///< taken more than one period after its deadline
+  kSampleGil = 1 << 0,     ///< the thread held its interpreter's lock (free-threaded: was attached)
+  kSampleOnCpu = 1 << 1,   ///< the thread was running or runnable
+  kSampleIdle = 1 << 2,    ///< a run-length entry: the thread did not run in the whole interval
+  kSampleMarked = 1 << 3,  ///< the copy was not proved consistent: the stack may be torn
+  kSampleIncomplete =
+      1 << 4,  ///< the chain did not reach the thread's base frame, or a frame has no name
+  kSampleLate = 1 << 5,  ///< taken more than one period after its deadline
 };
 
 /// One look at one thread, standing for the time since the look before. The three weights make the
@@ -25,14 +26,14 @@ enum SampleFlag : uint8_t {
 /// Times are quantised to microseconds when stored; the sums are not: the remainder is carried to
 /// the thread's next sample.
 struct Sample {
-  int64_t time_ns = 0;  ///< end of the interval, since the start of the recording
-  uint64_t wall_ns = 0; ///< its length
-  uint64_t cpu_ns = 0;  ///< what the kernel charged the thread in it
+  int64_t time_ns = 0;   ///< end of the interval, since the start of the recording
+  uint64_t wall_ns = 0;  ///< its length
+  uint64_t cpu_ns = 0;   ///< what the kernel charged the thread in it
   ThreadIndex thread{};
   StackId stack = kEmptyStack;
-  uint32_t count = 1;   ///< deadlines covered: 1; more for a run-length entry of an idle thread; 0 for
-                        ///< what it ran in the stack before, between two deadlines
-  uint8_t flags = 0;    ///< SampleFlag bits
+  uint32_t count = 1;  ///< deadlines covered: 1; more for a run-length entry of an idle thread; 0
+                       ///< for what it ran in the stack before, between two deadlines
+  uint8_t flags = 0;  ///< SampleFlag bits
 
   friend bool operator==(const Sample&, const Sample&) = default;
 };

@@ -35,8 +35,8 @@ enum class WalkStatus {
 struct WalkResult {
   WalkStatus status = WalkStatus::kBroken;
   Address missing = 0;  ///< kMissing: the frame to copy next
-  /// 3.11, 3.12: the frame that entered the innermost run of the evaluation loop, 0 for none; nullopt
-  /// where the chain has no frame such a run begins with.
+  /// 3.11, 3.12: the frame that entered the innermost run of the evaluation loop, 0 for none;
+  /// nullopt where the chain has no frame such a run begins with.
   std::optional<Address> loop_caller;
   uint8_t last_owner = 0;  ///< of the last frame looked at
 };
@@ -59,9 +59,9 @@ void ResumeWalk(const StackCopy& copy, const Layout& layout, std::vector<RawFram
                 std::vector<Address>& loop_frames, WalkResult& walk);
 
 /// Unpaused copies on 3.11-3.13: in the innermost run of the evaluation loop one frame at most is
-/// executing (`stacktop` == -1) and is the real leaf of that instant; drops frames above the rootmost
-/// such. Frames that called out through C say so too, but belong to runs further out. No-op
-/// elsewhere.
+/// executing (`stacktop` == -1) and is the real leaf of that instant; drops frames above the
+/// rootmost such. Frames that called out through C say so too, but belong to runs further out.
+/// No-op elsewhere.
 void TrimToExecuting(const StackCopy& copy, const Layout& layout, std::vector<RawFrame>& frames);
 
 }  // namespace pystrobe::pyabi

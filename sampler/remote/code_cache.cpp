@@ -128,7 +128,8 @@ std::optional<FrameId> CodeCache::Resolve(const pyabi::RawFrame& frame, Nanoseco
     // A thread of a free-threaded interpreter may have made its copy of the bytecode since.
     const pyabi::Layout& layout = target_.layout();
     if (layout.code.tlbc != kAbsent && !pyabi::InstructionOffset(layout, entry.info, frame)) {
-      if (auto info = pyabi::ReadCode(target_.memory(), layout, target_.info().code_type, frame.code);
+      if (auto info =
+              pyabi::ReadCode(target_.memory(), layout, target_.info().code_type, frame.code);
           info && info->identity == entry.info.identity) {
         entry.info = std::move(*info);
       }

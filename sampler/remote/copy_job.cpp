@@ -243,9 +243,11 @@ void CopyJob::LookAtSubject() {
   subject_look = {*stat, true, HeldStill()};
   // Who has the lock is awake.
   if (gil_state.HeldBy(threads.front()->plan->tstate())) return;
+  subject_look->awake = awake_before;
+  // A thread stopped by ptrace looks asleep.
+  if (!subject_look->in_pause || !awake_before) return;
   length = pread(witness.syscall_fd, text, sizeof text, 0);
-  if (length <= 0) return;
-  subject_look->awake = awake_before && SaysAwake({text, static_cast<size_t>(length)});
+  if (length > 0) subject_look->awake = SaysAwake({text, static_cast<size_t>(length)});
 }
 
 }  // namespace pystrobe::remote

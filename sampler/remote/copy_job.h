@@ -31,9 +31,9 @@ struct FrameLocals {
 struct ThreadCopy {
   StackPlan* plan = nullptr;  ///< not owned
   pyabi::StackCopy memory;
-  std::vector<pyabi::RawFrame> frames;  ///< leaf first
-  std::vector<Address> loop_frames;     ///< where the evaluation loop's own lie
-  std::optional<pyabi::WalkResult> walk;  ///< as far as it came
+  std::vector<pyabi::RawFrame> frames;                    ///< leaf first
+  std::vector<Address> loop_frames;                       ///< where the evaluation loop's own lie
+  std::optional<pyabi::WalkResult> walk;                  ///< as far as it came
   pyabi::WalkStatus status = pyabi::WalkStatus::kBroken;  ///< kMissing: cut where it got too long
   std::vector<FrameLocals> locals;  ///< of `frames`, where the job asks for them
 };
@@ -93,22 +93,23 @@ struct CopyJob {
   const pyabi::Layout* layout = nullptr;
   GilReader* gil = nullptr;  ///< may be null: free-threaded
   CodeWatch* codes = nullptr;
-  Address generation_address = 0;  ///< 3.14+: where dead code objects are counted, else 0
-  CpuWitness witness;              ///< of the subject, the thread to be held
+  Address generation_address = 0;    ///< 3.14+: where dead code objects are counted, else 0
+  CpuWitness witness;                ///< of the subject, the thread to be held
   std::vector<ThreadCopy*> threads;  ///< the subject first
   /// Of the subject, just before. Our coming wakes a CPU that was idle, and sometimes with it the
   /// thread that sleeps there, so only what was awake before and is awake in the pause ran.
   bool awake_before = true;
-  bool locals = false;               ///< read local variables too: some microseconds for each
-  bool prove = true;                 ///< false: spend nothing on the proof, which there is none of then
+  bool locals = false;  ///< read local variables too: some microseconds for each
+  bool prove = true;    ///< false: spend nothing on the proof, which there is none of then
 
   // Results.
   bool read_ok = false;
-  int subject_cpu = -1;            ///< where the subject last ran, as of the end of the copy
-  int own_cpu = -1;                ///< where the copy was made
-  bool descheduled = false;        ///< the copying thread lost its CPU meanwhile
-  GilState gil_before, gil_state;  ///< the lock before the first byte was copied, and after the last
-  uint64_t generation = 0;         ///< what was read at generation_address
+  int subject_cpu = -1;      ///< where the subject last ran, as of the end of the copy
+  int own_cpu = -1;          ///< where the copy was made
+  bool descheduled = false;  ///< the copying thread lost its CPU meanwhile
+  GilState gil_before,
+      gil_state;            ///< the lock before the first byte was copied, and after the last
+  uint64_t generation = 0;  ///< what was read at generation_address
   std::optional<TaskLook> subject_look;  ///< as of the copy; nullopt when the kernel does not tell
   std::vector<std::pair<Address, pyabi::CodeIdentity>> identities;  ///< what `codes` asked for
   Nanoseconds took{};  ///< time that the copying had the CPU
@@ -117,8 +118,8 @@ struct CopyJob {
   bool HeldStill() const { return read_ok && !descheduled && subject_cpu == own_cpu; }
 
   /// No thread of the subject's interpreter lock ran bytecode during the copy. The subject was the
-  /// lock's last holder and stood still, and whoever else takes the lock becomes its last holder and
-  /// is counted (take_gil in Python/ceval_gil.c), so nobody did.
+  /// lock's last holder and stood still, and whoever else takes the lock becomes its last holder
+  /// and is counted (take_gil in Python/ceval_gil.c), so nobody did.
   bool AllFrozen() const {
     return HeldStill() && gil_before.last_holder == threads.front()->plan->tstate() &&
            gil_before.last_holder == gil_state.last_holder &&

@@ -14,10 +14,14 @@ constexpr Nanoseconds kProbePatience = std::chrono::milliseconds(100);
 
 std::string_view PauseModeName(PauseMode mode) {
   switch (mode) {
-    case PauseMode::kAuto: return "auto";
-    case PauseMode::kPreempt: return "preempt";
-    case PauseMode::kPtrace: return "ptrace";
-    case PauseMode::kNone: return "none";
+    case PauseMode::kAuto:
+      return "auto";
+    case PauseMode::kPreempt:
+      return "preempt";
+    case PauseMode::kPtrace:
+      return "ptrace";
+    case PauseMode::kNone:
+      return "none";
   }
   return "?";
 }
@@ -31,8 +35,7 @@ std::optional<PauseMode> PauseModeByName(std::string_view name) {
 }
 
 Pauser::Pauser(PauseMode mode)
-    : wanted_(mode),
-      mode_in_use_(mode == PauseMode::kAuto ? PauseMode::kPreempt : mode) {
+    : wanted_(mode), mode_in_use_(mode == PauseMode::kAuto ? PauseMode::kPreempt : mode) {
   CPU_ZERO(&allowed_);
   sched_getaffinity(0, sizeof allowed_, &allowed_);
 }

@@ -18,9 +18,9 @@ namespace pystrobe::remote {
 
 /// What came of one copy.
 struct PauseOutcome {
-  bool copied = false;    ///< the job has results
-  bool held = false;      ///< the subject is proved to have stood still
-  Nanoseconds held_for{}; ///< by our clock, without the context switches around it
+  bool copied = false;     ///< the job has results
+  bool held = false;       ///< the subject is proved to have stood still
+  Nanoseconds held_for{};  ///< by our clock, without the context switches around it
 };
 
 /// A copy under way or done; Pauser::Finish ends it.

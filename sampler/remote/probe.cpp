@@ -91,9 +91,9 @@ Result<std::unique_ptr<Probe>> Probe::Start(int cpu, Attention& attention) {
   std::unique_ptr<Probe> probe(new Probe(cpu, attention));
   std::promise<Result<void>> promise;
   auto pinned = promise.get_future();
-  auto thread = StartThread("pausing the target", [p = probe.get(), ready = std::move(promise)]() mutable {
-    p->Main(std::move(ready));
-  });
+  auto thread = StartThread(
+      "pausing the target",
+      [p = probe.get(), ready = std::move(promise)]() mutable { p->Main(std::move(ready)); });
   if (!thread) return std::unexpected(thread.error());
   probe->thread_ = *std::move(thread);
   if (auto done = pinned.get(); !done) {

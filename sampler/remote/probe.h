@@ -28,9 +28,9 @@ struct SchedAttr {
   uint64_t runtime, deadline, period;
 };
 
-/// While it lives, the scheduler runs the calling thread soon after it wakes: a short slice, the nice
-/// level that privileges allow, timers without slack; what is refused is left as it is, and so is a
-/// real-time thread. At the end the thread's scheduling and CPU affinity are as they were.
+/// While it lives, the scheduler runs the calling thread soon after it wakes: a short slice, the
+/// nice level that privileges allow, timers without slack; what is refused is left as it is, and so
+/// is a real-time thread. At the end the thread's scheduling and CPU affinity are as they were.
 class ScopedPromptness {
  public:
   ScopedPromptness();
@@ -53,7 +53,8 @@ Result<void> PinTo(int cpu);
 class Attention {
  public:
   void Raise();
-  /// Sleeps until `until` (CLOCK_MONOTONIC) unless raised since the last Wait; a signal ends it too.
+  /// Sleeps until `until` (CLOCK_MONOTONIC) unless raised since the last Wait; a signal ends it
+  /// too.
   void Wait(Nanoseconds until);
 
  private:

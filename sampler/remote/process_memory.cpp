@@ -49,7 +49,8 @@ int ProcessMemory::TryReadAll(std::span<const pyabi::ReadRequest> requests) cons
   return 0;
 }
 
-// The kernel stops at the first piece that it cannot copy (process_vm_readv(2), "partial transfer").
+// The kernel stops at the first piece that it cannot copy (process_vm_readv(2), "partial
+// transfer").
 size_t ProcessMemory::ReadSome(std::span<const pyabi::ReadRequest> requests) const {
   size_t done = 0;
   while (done < requests.size()) {

@@ -18,8 +18,8 @@ class ProcessMemory final : public pyabi::Memory {
   /// ReadAll that tells why: 0, or errno (EPERM refused, ESRCH gone, EFAULT not all of it
   /// readable).
   int TryReadAll(std::span<const pyabi::ReadRequest> requests) const;
-  /// Reads requests one after the other up to the first that is not wholly readable; returns how many
-  /// were read.
+  /// Reads requests one after the other up to the first that is not wholly readable; returns how
+  /// many were read.
   size_t ReadSome(std::span<const pyabi::ReadRequest> requests) const;
   pid_t pid() const { return pid_; }
 

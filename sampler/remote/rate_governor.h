@@ -10,7 +10,8 @@
 
 namespace pystrobe::remote {
 
-/// Begins at a rate that is sure to stay inside, and then follows what looks really cost. [one thread]
+/// Begins at a rate that is sure to stay inside, and then follows what looks really cost. [one
+/// thread]
 class RateGovernor {
  public:
   /// `max_share` of the target's time that may be held, e.g. 0.01; 0 = no limit.

@@ -62,8 +62,7 @@ CpuWitness SampledThread::Witness() {
   return {0, clock_.stat_fd(), clock_.schedstat_fd(), clock_.syscall_fd()};
 }
 
-void SampledThread::TakeCopy(const Tick& tick, uint8_t flags,
-                             const std::optional<TaskLook>& look) {
+void SampledThread::TakeCopy(const Tick& tick, uint8_t flags, const std::optional<TaskLook>& look) {
   auto stat = look ? look->stat : clock_.Read();
   if (!stat) {
     gone_ = true;
@@ -113,7 +112,8 @@ uint64_t SampledThread::ShareOut(const Tick& tick, uint64_t cpu_ns, bool running
 
 // Returns the CPU time that does not fit between the last sample and now.
 uint64_t SampledThread::EmitLastRun(const Tick& tick, uint64_t cpu_ns) {
-  const auto room = static_cast<uint64_t>(std::max<int64_t>(0, (tick.time - emitted_until_).count()));
+  const auto room =
+      static_cast<uint64_t>(std::max<int64_t>(0, (tick.time - emitted_until_).count()));
   const uint64_t run = std::min(cpu_ns, room);
   if (run == 0) return cpu_ns;
   const auto flags = static_cast<uint8_t>((standing_flags_ & ~kSampleGil) | kSampleOnCpu);

@@ -58,8 +58,8 @@ class SampledThread {
   /// False when the thread certainly did not run since its last sample: it was off CPU then and was
   /// not put on one since. Its stack is what it was.
   bool MayHaveRun();
-  /// True when the thread did not run since the MayHaveRun() that said it had, and does not run now:
-  /// what was copied in between is consistent.
+  /// True when the thread did not run since the MayHaveRun() that said it had, and does not run
+  /// now: what was copied in between is consistent.
   bool StoodStillSince();
   /// True when the last look found the thread off CPU.
   bool off_cpu() const { return off_cpu_; }
@@ -82,7 +82,8 @@ class SampledThread {
   /// The last call of all: yields also the CPU time that no stack was seen for.
   void Finish(const Tick& tick);
 
-  /// The last stack taken, and of its SampleFlag bits those that hold while the thread does not run.
+  /// The last stack taken, and of its SampleFlag bits those that hold while the thread does not
+  /// run.
   bool has_stack() const { return has_stack_; }
   StackId stack() const { return stack_; }
   uint8_t standing_flags() const { return standing_flags_; }
@@ -114,8 +115,8 @@ class SampledThread {
   SchedStat last_;    // as of the last sample
   SchedStat looked_;  // what MayHaveRun saw
   bool off_cpu_ = false;
-  bool was_running_ = false;       // at the last look
-  uint64_t unseen_cpu_ns_ = 0;     // used between two looks that found it asleep
+  bool was_running_ = false;             // at the last look
+  uint64_t unseen_cpu_ns_ = 0;           // used between two looks that found it asleep
   StackId running_stack_ = kEmptyStack;  // the last one seen running
   bool gone_ = false;
   bool has_stack_ = false;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/remote/sampling_run.h"
 
+#include <fmt/format.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
-
-#include <fmt/format.h>
 
 namespace pystrobe::remote {
 namespace {
@@ -123,7 +122,8 @@ std::optional<EndReason> SamplingRun::ReasonToEnd(Nanoseconds now,
 EndReason SamplingRun::HowItEnded() const {
   auto stat = ReadTaskStat(target_.pid(), target_.pid());
   const bool lives = stat && stat->start_ticks == target_.info().start_ticks && stat->state != 'Z';
-  // A process on its way out has lost its memory, and with it its executable, before it is a zombie.
+  // A process on its way out has lost its memory, and with it its executable, before it is a
+  // zombie.
   const bool has_memory = access(fmt::format("/proc/{}/exe", target_.pid()).c_str(), F_OK) == 0;
   return lives && has_memory ? EndReason::kTargetExecuted : EndReason::kTargetExited;
 }

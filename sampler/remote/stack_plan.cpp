@@ -10,8 +10,8 @@ using pyabi::FrameStyle;
 using pyabi::kAbsent;
 using pyabi::StackCopy;
 
-// A read costs the same for 8 bytes and for 4 KiB (measured: 3.1-3.3 us on a VM), so a prediction is
-// rounded up to that.
+// A read costs the same for 8 bytes and for 4 KiB (measured: 3.1-3.3 us on a VM), so a prediction
+// is rounded up to that.
 constexpr uint32_t kPage = 4096;
 constexpr uint32_t kSlack = 1024;
 // CPython makes chunks of 16 KiB unless one frame needs more (Python/pystate.c,
@@ -199,7 +199,8 @@ void StackPlan::LearnChunks(const StackCopy& copy) {
   if (size < kUsualChunk || size > kLargestChunk) size = kUsualChunk;
   uint64_t used = top - chunk;
   // A stack that was deeper a moment ago will be again: forget depth slowly.
-  if (chunk == current_.address) used = std::max<uint64_t>(used, current_.used - current_.used / 16);
+  if (chunk == current_.address)
+    used = std::max<uint64_t>(used, current_.used - current_.used / 16);
   uint32_t want = std::min(RoundUpToPage(used + (used < current_.used ? 0 : kSlack)),
                            static_cast<uint32_t>(size));
   current_ = {chunk, want};
@@ -208,8 +209,8 @@ void StackPlan::LearnChunks(const StackCopy& copy) {
   while (older_.size() < kMostChunks) {
     chunk = copy.ValueOr0<Address>(chunk + layout_->chunk.previous);
     if (chunk == 0 || IsKnown(chunk) || copy.Find(chunk, kChunkHeader) == nullptr) break;
-    uint64_t bytes = copy.ValueOr0<uint64_t>(chunk + layout_->chunk.top) * sizeof(Address) +
-                     layout_->chunk.data;
+    uint64_t bytes =
+        copy.ValueOr0<uint64_t>(chunk + layout_->chunk.top) * sizeof(Address) + layout_->chunk.data;
     if (bytes > kLargestChunk || bytes > kMostPredicted - predicted) break;
     predicted += bytes;
     older_.push_back({chunk, static_cast<uint32_t>(bytes)});

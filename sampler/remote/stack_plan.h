@@ -17,8 +17,8 @@ namespace pystrobe::remote {
 using pyabi::Address;
 
 /// Per-thread prediction. 3.11+: the thread's data stack chunks, plus the few frames that lie
-/// elsewhere (generators on the heap, the evaluation loop's own on the C stack). 3.8-3.10: the pages
-/// on which its frame objects lay lately. [one thread at a time]
+/// elsewhere (generators on the heap, the evaluation loop's own on the C stack). 3.8-3.10: the
+/// pages on which its frame objects lay lately. [one thread at a time]
 class StackPlan {
  public:
   StackPlan(const pyabi::Layout& layout, Address tstate);
@@ -35,8 +35,8 @@ class StackPlan {
 
   /// False when what FindFirst found is no frame yet. In 3.11 and 3.12 a run of the evaluation loop
   /// announces its _PyCFrame before it fills in the current frame (_PyEval_EvalFrameDefault in
-  /// Python/ceval.c), so for some instructions the thread state leads to what an earlier run left on
-  /// the C stack. Where the chain leaves the innermost run it must arrive at the frame that is
+  /// Python/ceval.c), so for some instructions the thread state leads to what an earlier run left
+  /// on the C stack. Where the chain leaves the innermost run it must arrive at the frame that is
   /// current in the run around it, and in 3.12 the frame with which the run begins must lie beside
   /// its _PyCFrame. `walk`, `loop_frames`: of this copy.
   bool IsSettled(const pyabi::StackCopy& copy, const pyabi::WalkResult& walk,
@@ -80,7 +80,7 @@ class StackPlan {
   uint64_t loop_frame_offset_;    // 3.12: from the innermost _PyCFrame, the least seen
   Chunk current_{0, 0};
   std::vector<Chunk> older_;     // nearest first
-  Address reached_ = 0;           // the last chunk whose header was copied; 0: only the current one
+  Address reached_ = 0;          // the last chunk whose header was copied; 0: only the current one
   Chunk last_held_{0, 0};        // the chunk that held the frame asked for last
   std::vector<Address> extras_;  // frames outside of the chunks
   std::vector<Page> pages_;      // 3.8-3.10, by address

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/remote/thread_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "profiler/base/proc.h"
 #include "sampler/pyabi/objects.h"
@@ -95,9 +95,9 @@ Result<void> ThreadTable::Refresh(const Tick& tick) {
     LockDomain* domain = DomainOf(thread);
     if (domain == nullptr) continue;
     Tables& tables = context_.tables;
-    ThreadIndex index = tables.AddThread(
-        {static_cast<uint64_t>(thread.tid), thread.interpreter_id,
-         tables.Intern(KernelName(context_.target.pid(), thread.tid))});
+    ThreadIndex index =
+        tables.AddThread({static_cast<uint64_t>(thread.tid), thread.interpreter_id,
+                          tables.Intern(KernelName(context_.target.pid(), thread.tid))});
     auto& fresh = threads_.emplace_back(
         std::make_unique<SampledThread>(context_, thread, index, tick, accounted_[thread.tid]));
     if (fresh->gone()) refused_[thread.tstate] = thread.tid;
@@ -139,8 +139,8 @@ void ThreadTable::UpdateNames() {
   for (auto& thread : threads_) {
     if (thread->id().interpreter != interpreter) {
       interpreter = thread->id().interpreter;
-      names = pyabi::ReadThreadNames(context_.target.memory(), context_.target.layout(),
-                                     interpreter);
+      names =
+          pyabi::ReadThreadNames(context_.target.memory(), context_.target.layout(), interpreter);
     }
     auto it = names.find(thread->id().pthread);
     if (it == names.end()) continue;

@@ -16,11 +16,11 @@ namespace pystrobe::remote {
 struct LockDomain {
   LockDomain(const pyabi::Layout& layout, Address gil_address) : gil(layout, gil_address) {}
 
-  GilReader gil;                         ///< address 0: no lock
-  std::vector<SampledThread*> threads;   ///< not owned
+  GilReader gil;                        ///< address 0: no lock
+  std::vector<SampledThread*> threads;  ///< not owned
   HashMap<Address, SampledThread*> by_tstate;
-  uint64_t switch_number = 0;            ///< as of the last copy
-  size_t next_check = 0;                 ///< round robin over idle threads
+  uint64_t switch_number = 0;  ///< as of the last copy
+  size_t next_check = 0;       ///< round robin over idle threads
   SampledThread* last_subject = nullptr;
 
   bool free_threaded() const { return gil.address() == 0; }
@@ -34,8 +34,8 @@ class ThreadTable {
  public:
   explicit ThreadTable(RunContext& context) : context_(context) {}
 
-  /// Lists the target's threads anew: adds those that appeared, drops those that went (what they had
-  /// pending is yielded first). Fails as Target::ListThreads.
+  /// Lists the target's threads anew: adds those that appeared, drops those that went (what they
+  /// had pending is yielded first). Fails as Target::ListThreads.
   Result<void> Refresh(const Tick& tick);
   /// Yields what every thread has pending.
   void FlushAll(const Tick& tick);

@@ -175,8 +175,9 @@ void TickSampler::Record(Look& look) {
   const bool held = look.ticket.outcome.held;
   context_.codes.Update(job.identities, job.generation, tick_.time);
   // A thread stopped by ptrace stood still wherever it was last seen.
-  const bool all_frozen = !look.domain->free_threaded() &&
-                          (job.AllFrozen() || (held && job.gil_state.HeldBy(look.subject->id().tstate)));
+  const bool all_frozen =
+      !look.domain->free_threaded() &&
+      (job.AllFrozen() || (held && job.gil_state.HeldBy(look.subject->id().tstate)));
   TakeStack(look, *look.subject, held, job.subject_look);
   for (size_t i = 0; i < look.others.size(); ++i) {
     SampledThread& other = *look.others[i];
@@ -190,10 +191,13 @@ void TickSampler::Record(Look& look) {
 
 Nanoseconds TickSampler::HeldFor(Look& look) {
   switch (pauser_.mode_in_use()) {
-    case PauseMode::kNone: return {};
+    case PauseMode::kNone:
+      return {};
     // A stopped thread does not wait for a CPU: run_delay knows nothing of it.
-    case PauseMode::kPtrace: return look.held.copying;
-    default: break;
+    case PauseMode::kPtrace:
+      return look.held.copying;
+    default:
+      break;
   }
   if (look.subject->clock().exact()) {
     look.held.waited = Nanoseconds(static_cast<int64_t>(look.subject->last_run_delay()));

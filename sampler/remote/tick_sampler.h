@@ -65,8 +65,8 @@ class TickSampler {
   /// Ends the look's copy and repeats it until it is good or has been tried often.
   void Complete(Look& look);
   bool Good(const Look& look) const;
-  /// Held still where there is no stack to see, inside the interpreter's own push or pop, every time:
-  /// the thread waits for a CPU there. What was copied is no sample.
+  /// Held still where there is no stack to see, inside the interpreter's own push or pop, every
+  /// time: the thread waits for a CPU there. What was copied is no sample.
   bool IsHalfDone(const Look& look) const;
   /// Somebody has the lock who was not there when the threads were listed: trying again is no use.
   bool HolderIsUnknown(const Look& look);

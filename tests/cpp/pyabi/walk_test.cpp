@@ -22,8 +22,8 @@ constexpr uint8_t kThread = 0, kGenerator = 1, kCStack = 3;
 Layout TestLayout(PyVersion version) {
   Layout layout;
   layout.version = version;
-  layout.frame_style = version < PyVersion{3, 11} ? FrameStyle::kFrameObjects
-                                                  : FrameStyle::kInterpreterFrames;
+  layout.frame_style =
+      version < PyVersion{3, 11} ? FrameStyle::kFrameObjects : FrameStyle::kInterpreterFrames;
   layout.frame.size = 40;
   layout.frame.previous = 0;
   layout.frame.code = 8;
@@ -125,7 +125,8 @@ TEST(Walk, ACycleIsBroken) {
 TEST(Walk, AFrameWithoutCodeOrWithAnUnknownOwnerIsBroken) {
   std::vector<RawFrame> frames;
   Layout layout = TestLayout({3, 12});
-  EXPECT_EQ(WalkFrom(CopyOf({{kStack, {0, 0}}}), layout, kStack, frames).status, WalkStatus::kBroken);
+  EXPECT_EQ(WalkFrom(CopyOf({{kStack, {0, 0}}}), layout, kStack, frames).status,
+            WalkStatus::kBroken);
   EXPECT_EQ(WalkFrom(CopyOf({{kStack, {0, 0xa0, 0, 77}}}), layout, kStack, frames).status,
             WalkStatus::kBroken);
 }

@@ -33,8 +33,8 @@ class TwoLoops {
 
   TwoLoops() : memory_(0x1000) {
     layout.version = {3, 12};
-    layout.thread = {.size = 24, .cframe = 0, .root_cframe = 32, .datastack_chunk = 8,
-                     .datastack_top = 16};
+    layout.thread = {
+        .size = 24, .cframe = 0, .root_cframe = 32, .datastack_chunk = 8, .datastack_top = 16};
     layout.cframe = {.current_frame = 0, .previous = 8};
     layout.frame = {.size = 32, .previous = 0, .code = 8, .instruction = 16, .owner = 24};
     SetWord(kThreadState, kInnerLoop);
@@ -77,7 +77,8 @@ class TwoLoops {
         plan.AddMissing(copy, walk.missing);
         continue;
       }
-      if (walk.status != WalkStatus::kComplete || !plan.IsSettled(copy, walk, loop_frames_)) return false;
+      if (walk.status != WalkStatus::kComplete || !plan.IsSettled(copy, walk, loop_frames_))
+        return false;
       plan.Learn(copy, frames_, loop_frames_);
       return true;
     }
@@ -143,8 +144,8 @@ TEST(StackPlan, WhatAnEarlierRunLeftIsNoStack) {
   EXPECT_FALSE(same_loop.Settled());
 }
 
-// As above, but both words of the _PyCFrame are of an earlier run, and what they lead to still hangs
-// together: one run is missing.
+// As above, but both words of the _PyCFrame are of an earlier run, and what they lead to still
+// hangs together: one run is missing.
 TEST(StackPlan, WhatAnEarlierRunLeftMayHangTogether) {
   TwoLoops target;
   StackPlan plan(target.layout, TwoLoops::kThreadState);
