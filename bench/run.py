@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -85,6 +86,8 @@ def proc_in_roots(interpreters: list[find.Interpreter]) -> Iterator[None]:
 
 def main() -> None:
     arguments = parse_arguments()
+    # So that targets end with us, also when `timeout` ends us.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     subprocess.run([str(paths.BENCH / "peers.sh"), str(paths.PEERS)], check=True)
     plan = make_plan(arguments)
     name = arguments.name or time.strftime("%Y-%m-%d")

@@ -72,7 +72,8 @@ void SampledThread::TakeCopy(const Tick& tick, uint8_t flags, const std::optiona
   const uint64_t cpu_ns = stat->cpu_ns - std::min(stat->cpu_ns, accounted_->cpu_ns);
   last_run_delay_ = stat->run_delay_ns - std::min(stat->run_delay_ns, accounted_->run_delay_ns);
   total_run_delay_ += last_run_delay_;
-  *accounted_ = *stat;
+  // What another interpreter on this kernel thread accounted for may be newer than this look.
+  if (stat->cpu_ns >= accounted_->cpu_ns) *accounted_ = *stat;
   const bool ran = !SameRun(*stat, last_);
   last_ = *stat;
   // Idle until the tick before, as far as its CPU time allows.

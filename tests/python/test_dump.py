@@ -69,6 +69,21 @@ def test_waiting_threads_are_shown_exactly(pystrobe: Pystrobe, interpreter: Inte
         assert waiting.line == line_of("gate.wait()", "frozenstack")
 
 
+def test_locals_are_of_one_moment(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
+    seen = set()
+    with running(interpreter, "agreeing") as target:
+        for _ in range(20):
+            [thread] = pystrobe.dump(target.pid, "--locals")["threads"]
+            [work] = [frame for frame in thread["frames"] if frame["function"] == "work"]
+            values = {name: int(local["value"]) for name, local in work["locals"].items()}
+            if len(values) < 3 or not thread["proved"]:
+                continue
+            assert 0 <= values["first"] - values["second"] <= 1, values
+            assert 0 <= values["count"] - values["first"] <= 1, values
+            seen.add(values["count"])
+    assert len(seen) >= 5, "too few dumps to tell"
+
+
 def test_locals_only_when_asked(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     with running(interpreter, "frozenstack") as target:
         wait_until_asleep(target)
