@@ -139,6 +139,14 @@ std::optional<FrameId> CodeCache::Resolve(const pyabi::RawFrame& frame, Nanoseco
   return it->second;
 }
 
+bool CodeCache::CanName(std::span<const pyabi::RawFrame> frames, Nanoseconds now) {
+  return std::all_of(frames.begin(), frames.end(), [&](const pyabi::RawFrame& frame) {
+    Entry& entry = Load(frame.code, now);
+    if (!entry.known && entry.checked != now) Replace(entry, now);
+    return entry.known;
+  });
+}
+
 bool CodeCache::IsSettled(Address code) const {
   auto it = entries_.find(code);
   return it != entries_.end() && !it->second->reused && !NeedsLook(*it->second, generation_);

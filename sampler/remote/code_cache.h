@@ -44,6 +44,9 @@ class CodeCache final : public CodeWatch {
   /// that the interpreter pushes for itself.
   std::optional<FrameId> Resolve(const pyabi::RawFrame& frame, Nanoseconds now);
 
+  /// True when every frame has a name. Reads names on a miss.
+  bool CanName(std::span<const pyabi::RawFrame> frames, Nanoseconds now);
+
   /// Frames so far that became "<code object gone>".
   uint64_t unnamed() const { return quality_.unresolved; }
 

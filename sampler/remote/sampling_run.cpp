@@ -129,8 +129,9 @@ EndReason SamplingRun::HowItEnded() const {
 }
 
 std::optional<EndReason> SamplingRun::RefreshThreads(Nanoseconds now) {
+  const Nanoseconds begin = ThreadCpuNow();
   auto listed = threads_.Refresh(tick_);
-  Nanoseconds cost = MonotonicNow() - now;
+  const Nanoseconds cost = ThreadCpuNow() - begin;
   next_refresh_ = now + std::max(kRefreshInterval, cost * kRefreshShare);
   next_stale_refresh_ = now + cost * kStaleRefreshShare;
   // Lists that made no sense this time will the next; only the end of the process is final.

@@ -135,7 +135,7 @@ void TickSampler::Complete(Look& look) {
     look.held.disturbed |= look.job.descheduled;
     if (look.job.subject_cpu >= 0) look.subject->set_last_cpu(look.job.subject_cpu);
     if (Good(look)) break;
-    if (tries + 1 == kMostTries || HolderIsUnknown(look)) break;
+    if (tries + 1 == kMostTries) break;
     ++outcome_.retries;
     if (!look.domain->free_threaded() && !Choose(look)) return;
   }
@@ -150,13 +150,6 @@ bool TickSampler::IsHalfDone(const Look& look) const {
   const WalkStatus status = look.job.threads.front()->status;
   return look.ticket.outcome.held &&
          (status == WalkStatus::kIncomplete || status == WalkStatus::kBroken);
-}
-
-bool TickSampler::HolderIsUnknown(const Look& look) {
-  const GilState& gil = look.job.gil_state;
-  if (gil.locked != 1 || look.domain->Find(gil.last_holder) != nullptr) return false;
-  outcome_.stale_threads = true;
-  return true;
 }
 
 bool TickSampler::Good(const Look& look) const {
@@ -209,6 +202,11 @@ void TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved
                             const std::optional<TaskLook>& seen) {
   ThreadCopy& copy = thread.copy();
   if (!proved) pyabi::TrimToExecuting(copy.memory, context_.target.layout(), copy.frames);
+  // Memory of a thread that has ended, most likely: no stack at all.
+  if (!proved && !context_.codes.CanName(copy.frames, tick_.time)) {
+    outcome_.failed = outcome_.stale_threads = true;
+    return;
+  }
   uint8_t flags = HoldsLock(look.job, thread) ? kSampleGil : 0;
   if (!proved) {
     flags |= kSampleMarked;

@@ -68,8 +68,6 @@ class TickSampler {
   /// Held still where there is no stack to see, inside the interpreter's own push or pop, every
   /// time: the thread waits for a CPU there. What was copied is no sample.
   bool IsHalfDone(const Look& look) const;
-  /// Somebody has the lock who was not there when the threads were listed: trying again is no use.
-  bool HolderIsUnknown(const Look& look);
   void Record(Look& look);
   Nanoseconds HeldFor(Look& look);
   void TakeStack(const Look& look, SampledThread& thread, bool proved,
