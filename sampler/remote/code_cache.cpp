@@ -106,6 +106,13 @@ void CodeCache::Replace(Entry& entry, Nanoseconds now) {
   entry.generation = generation_;
 }
 
+CodeCache::Entry& CodeCache::LoadNamed(Address code, Nanoseconds now) {
+  Entry& entry = Load(code, now);
+  // What was looked at in this pause and could not be read is gone: there may be another by now.
+  if (!entry.known && entry.checked != now) Replace(entry, now);
+  return entry;
+}
+
 void CodeCache::NoteReuse(Entry& entry, Nanoseconds now) {
   ++quality_.reused_code;
   ++epoch_;
@@ -115,9 +122,7 @@ void CodeCache::NoteReuse(Entry& entry, Nanoseconds now) {
 }
 
 std::optional<FrameId> CodeCache::Resolve(const pyabi::RawFrame& frame, Nanoseconds now) {
-  Entry& entry = Load(frame.code, now);
-  // What was looked at in this pause and could not be read is gone: there may be another by now.
-  if (!entry.known && entry.checked != now) Replace(entry, now);
+  Entry& entry = LoadNamed(frame.code, now);
   if (!entry.known) {
     ++quality_.unresolved;
     return tables_.Intern(Frame{gone_function_, 0});
@@ -141,9 +146,7 @@ std::optional<FrameId> CodeCache::Resolve(const pyabi::RawFrame& frame, Nanoseco
 
 bool CodeCache::CanName(std::span<const pyabi::RawFrame> frames, Nanoseconds now) {
   return std::all_of(frames.begin(), frames.end(), [&](const pyabi::RawFrame& frame) {
-    Entry& entry = Load(frame.code, now);
-    if (!entry.known && entry.checked != now) Replace(entry, now);
-    return entry.known;
+    return LoadNamed(frame.code, now).known;
   });
 }
 

@@ -74,6 +74,8 @@ class CodeCache final : public CodeWatch {
   };
 
   Entry& Load(Address code, Nanoseconds now);
+  /// Load, reading names on a miss.
+  Entry& LoadNamed(Address code, Nanoseconds now);
   void Replace(Entry& entry, Nanoseconds now);
   void NoteReuse(Entry& entry, Nanoseconds now);
   bool NeedsLook(const Entry& entry, uint64_t generation) const;

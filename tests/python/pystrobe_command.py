@@ -126,6 +126,15 @@ def kept_recording(finished: Finished) -> Path:
     return Path(match[1])
 
 
+def report_of_kept(pystrobe: Pystrobe, finished: Finished) -> dict[str, Any]:
+    """The recording that was kept, as JSON; takes it away."""
+    kept = kept_recording(finished)
+    try:
+        return dict(json.loads(pystrobe.succeed("report", str(kept), "-f", "json").out))
+    finally:
+        kept.unlink()
+
+
 def without_threads(pystrobe: Pystrobe, *arguments: str) -> Finished:
     """A limit on the stack is also the size of a thread's, and this one fits nowhere."""
     size = 1 << 50

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from find import Interpreter
 from on_terminal import OnTerminal
-from pystrobe_command import Pystrobe, kept_recording
+from pystrobe_command import Pystrobe, kept_recording, report_of_kept
 from running import apart, running
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -127,11 +127,7 @@ def test_a_full_disk_loses_no_recording(
         assert finished.code == 1, finished
         assert "No space left" in finished.err
         assert "self %" in finished.out
-        kept = kept_recording(finished)
-        try:
-            report = json.loads(pystrobe.succeed("report", str(kept), "-f", "json").out)
-        finally:
-            kept.unlink()
+        report = report_of_kept(pystrobe, finished)
     assert report["quality"]["complete"]
     # All of it is there, not just what had reached the disk.
     assert report["total"]["wall_ns"] == pytest.approx(report["quality"]["duration_ns"], rel=0.02)
@@ -218,11 +214,7 @@ def test_a_disk_that_is_full_from_the_start_loses_no_recording(
         assert finished.code == 1, finished
         assert "No space left" in finished.err
         assert not path.exists()
-    kept = kept_recording(finished)
-    try:
-        report = json.loads(pystrobe.succeed("report", str(kept), "-f", "json").out)
-    finally:
-        kept.unlink()
+    report = report_of_kept(pystrobe, finished)
     assert report["quality"]["complete"]
 
 
