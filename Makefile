@@ -8,6 +8,7 @@
 #   make test     C++ tests (GoogleTest) and end-to-end tests (pytest)
 #   make matrix   the end-to-end tests on every interpreter, 3.8 to 3.15, fetching those missing
 #   make bench    the figures, side by side with other profilers
+#   make check    warnings as errors, headers alone, sanitizers; lint without clang-tidy
 #   make lint     clang-format, clang-tidy, ruff, mypy
 #   make wheel    dist/*.whl, for any Linux with this glibc or a later one
 #   make clean    removes what the targets above made
@@ -30,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PACKAGE_SOURCES := CMakeLists.txt pyproject.toml $(shell find cmake profiler sampler cli pyext \
 	-type f -not -name '*.pyc' 2>/dev/null)
 
-.PHONY: help demo build test matrix bench lint wheel clean setup-build setup-test setup-matrix \
+.PHONY: help demo build test matrix bench check lint wheel clean setup-build setup-test setup-matrix \
 	setup-lint setup-bench
 
 help:
@@ -49,6 +50,7 @@ setup-bench:
 
 # A virtual environment with the tools of one dependency group of pyproject.toml.
 $(VENV)/bin/python: | setup-build
+	@echo "Making $(VENV), with tools from PyPI ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/python -m pip install -q --upgrade 'pip>=25.1'
 $(VENV)/.group-%: pyproject.toml | $(VENV)/bin/python
@@ -57,9 +59,7 @@ $(VENV)/.group-%: pyproject.toml | $(VENV)/bin/python
 
 # The package, built in $(BUILD) where the C++ tests are built too.
 $(VENV)/.installed: $(PACKAGE_SOURCES) | $(VENV)/.group-build
-	@echo "Building (minutes the first time) ..."
-	@$(VENV)/bin/python -m pip install -q --no-build-isolation --no-deps --force-reinstall \
-		-C build-dir=$(BUILD) -C cmake.define.PYSTROBE_BUILD_TESTS=ON .
+	@scripts/build.sh $(BUILD) $(VENV)
 	@touch $@
 
 build: setup-build $(VENV)/.installed
@@ -78,6 +78,9 @@ matrix: setup-matrix $(VENV)/.group-test $(VENV)/.installed
 bench: setup-bench $(VENV)/.group-bench $(VENV)/.installed
 	@tests/interpreters/fetch.sh sid
 	@$(VENV)/bin/python bench/run.py
+
+check: setup-lint $(VENV)/.group-lint $(VENV)/.group-test $(VENV)/.group-build
+	@scripts/check.sh $(VENV) $(CHECK)
 
 lint: setup-lint $(VENV)/.group-lint $(VENV)/.group-test $(VENV)/.group-build
 	@scripts/lint.sh $(VENV)

@@ -1,10 +1,10 @@
-# Compiles every header of every room by itself: one that leans on what others happened to include
-# before it does not compile. Each is checked with the include paths of its room.
+# Compiles every header of a room by itself: one that leans on what others happened to include before
+# it does not compile. Each is checked with all that its room links, what it keeps to itself
+# included; therefore called in the folder of the room, where these targets are known.
 
-function(pystrobe_check_headers folder target)
-  file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
-    ${PROJECT_SOURCE_DIR}/${folder}/*.h)
-  if(NOT headers OR NOT TARGET ${target})
+function(pystrobe_check_headers target)
+  file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  if(NOT PYSTROBE_CHECK_HEADERS OR NOT headers)
     return()
   endif()
   set(sources)
@@ -14,17 +14,7 @@ function(pystrobe_check_headers folder target)
     list(APPEND sources ${source})
   endforeach()
   add_library(${target}_header_check OBJECT ${sources})
-  # The room's own options too, even those it keeps from its users.
-  target_include_directories(${target}_header_check PRIVATE
-    $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>)
-  target_link_libraries(${target}_header_check PRIVATE ${target})
+  # Not the target itself: the Python module cannot be linked.
+  get_target_property(links ${target} LINK_LIBRARIES)
+  target_link_libraries(${target}_header_check PRIVATE ${links})
 endfunction()
-
-foreach(room base model analyze store write)
-  pystrobe_check_headers(profiler/${room} pystrobe_${room})
-endforeach()
-foreach(room pyabi remote)
-  pystrobe_check_headers(sampler/${room} pystrobe_${room})
-endforeach()
-pystrobe_check_headers(cli pystrobe_cli)
-pystrobe_check_headers(pyext/module pystrobe_core)
