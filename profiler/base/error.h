@@ -13,14 +13,14 @@
 // [any thread] Error is a plain value.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstring>
 #include <expected>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace pystrobe {
 
@@ -48,7 +48,8 @@ struct Error {
 template <typename T>
 using Result = std::expected<T, Error>;
 
-/// Builds the unexpected value of a Result: `return Fail(ErrorCode::kNotFound, "no process {}", pid)`.
+/// Builds the unexpected value of a Result: `return Fail(ErrorCode::kNotFound, "no process {}",
+/// pid)`.
 template <typename... Args>
 [[nodiscard]] std::unexpected<Error> Fail(ErrorCode code, fmt::format_string<Args...> format,
                                           Args&&... args) {
@@ -68,25 +69,24 @@ template <typename... Args>
 /// (EPERM/EACCES -> kPermission, ENOENT -> kNotFound, ESRCH -> kExited, else `otherwise`).
 template <typename... Args>
 [[nodiscard]] std::unexpected<Error> FailErrno(int error_number, ErrorCode otherwise,
-                                               fmt::format_string<Args...> format,
-                                               Args&&... args) {
+                                               fmt::format_string<Args...> format, Args&&... args) {
   ErrorCode code = otherwise;
   if (error_number == EPERM || error_number == EACCES) code = ErrorCode::kPermission;
   if (error_number == ENOENT) code = ErrorCode::kNotFound;
   if (error_number == ESRCH) code = ErrorCode::kExited;
-  return std::unexpected(Error{code,
-                               fmt::format(format, std::forward<Args>(args)...) + ": " +
-                                   std::strerror(error_number),
-                               {}});
+  return std::unexpected(
+      Error{code,
+            fmt::format(format, std::forward<Args>(args)...) + ": " + std::strerror(error_number),
+            {}});
 }
 
 /// Passes an error on with context before its message: "context: message".
 template <typename... Args>
 [[nodiscard]] std::unexpected<Error> Wrap(const Error& error, fmt::format_string<Args...> context,
                                           Args&&... args) {
-  return std::unexpected(Error{
-      error.code, fmt::format(context, std::forward<Args>(args)...) + ": " + error.message,
-      error.hint});
+  return std::unexpected(
+      Error{error.code, fmt::format(context, std::forward<Args>(args)...) + ": " + error.message,
+            error.hint});
 }
 
 }  // namespace pystrobe

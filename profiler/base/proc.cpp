@@ -63,6 +63,13 @@ std::string Unescape(std::string_view text) {
   return result;
 }
 
+std::unexpected<Error> FailToOpen(int error_number, std::string_view what,
+                                  const std::string& path) {
+  auto failed = FailErrno(error_number, ErrorCode::kIo, "{} {}", what, path);
+  if (error_number == EMFILE) failed.error().hint = "Raise the limit of open files: ulimit -n 4096";
+  return failed;
+}
+
 std::optional<Mapping> ParseMapping(std::string_view line) {
   Mapping mapping;
   std::string_view range = TakeWord(line);
@@ -87,8 +94,8 @@ std::optional<Mapping> ParseMapping(std::string_view line) {
 }
 
 /// Field `index` of the fields behind the name in a stat file: 0 is the state (field 3 of proc(5)).
-constexpr size_t kState = 0, kParent = 1, kUserTicks = 11, kSystemTicks = 12, kStartTicks = 19,
-                 kProcessor = 36;
+constexpr size_t kState = 0, kParent = 1, kUserTicks = 11, kSystemTicks = 12, kChildUserTicks = 13,
+                 kChildSystemTicks = 14, kStartTicks = 19, kProcessor = 36;
 
 }  // namespace
 
@@ -117,13 +124,17 @@ std::optional<TaskStat> ParseTaskStat(std::string_view text) {
   text.remove_prefix(name_end + 1);
   std::array<std::string_view, kProcessor + 1> fields;
   for (std::string_view& field : fields) field = TakeWord(text);
+  uint64_t child_user_ticks = 0, child_system_ticks = 0;
   if (fields[kState].size() != 1 || !ParseNumber(fields[kParent], stat.parent) ||
       !ParseNumber(fields[kUserTicks], stat.user_ticks) ||
       !ParseNumber(fields[kSystemTicks], stat.system_ticks) ||
+      !ParseNumber(fields[kChildUserTicks], child_user_ticks) ||
+      !ParseNumber(fields[kChildSystemTicks], child_system_ticks) ||
       !ParseNumber(fields[kStartTicks], stat.start_ticks) ||
       !ParseNumber(fields[kProcessor], stat.processor)) {
     return std::nullopt;
   }
+  stat.child_ticks = child_user_ticks + child_system_ticks;
   stat.state = fields[kState][0];
   return stat;
 }
@@ -193,8 +204,13 @@ Result<ProcessStatus> ReadTaskStatus(pid_t pid, pid_t tid) {
 
 Result<ScopedFd> OpenForReading(const std::string& path) {
   ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!fd.valid()) return FailErrno(errno, ErrorCode::kIo, "opening {}", path);
+  if (!fd.valid()) return FailToOpen(errno, "opening", path);
   return fd;
+}
+
+std::string_view ReadInto(int fd, std::span<char> buffer) {
+  const ssize_t length = pread(fd, buffer.data(), buffer.size(), 0);
+  return {buffer.data(), length > 0 ? static_cast<size_t>(length) : 0};
 }
 
 Result<std::string> ReadSmallFile(const std::string& path) {
@@ -232,7 +248,7 @@ Result<std::vector<pid_t>> ListTasks(pid_t pid) {
   std::unique_ptr<DIR, decltype([](DIR* dir) { closedir(dir); })> dir(opendir(path.c_str()));
   if (!dir) {
     if (errno == ENOENT) return Fail(ErrorCode::kExited, "process {} is gone", pid);
-    return FailErrno(errno, ErrorCode::kIo, "listing {}", path);
+    return FailToOpen(errno, "listing", path);
   }
   std::vector<pid_t> tids;
   while (const dirent* entry = readdir(dir.get())) {
@@ -241,6 +257,22 @@ Result<std::vector<pid_t>> ListTasks(pid_t pid) {
   if (tids.empty()) return Fail(ErrorCode::kExited, "process {} is gone", pid);
   std::sort(tids.begin(), tids.end());
   return tids;
+}
+
+std::vector<pid_t> ListChildren(pid_t pid) {
+  std::vector<pid_t> children;
+  const auto tasks = ListTasks(pid);
+  if (!tasks) return children;
+  for (const pid_t tid : *tasks) {
+    const auto text = ReadSmallFile(fmt::format("/proc/{}/task/{}/children", pid, tid));
+    if (!text) continue;
+    std::string_view rest = *text;
+    for (std::string_view word = TakeWord(rest); !word.empty(); word = TakeWord(rest)) {
+      if (pid_t child = 0; ParseNumber(word, child)) children.push_back(child);
+    }
+  }
+  std::sort(children.begin(), children.end());
+  return children;
 }
 
 std::vector<std::string> ReadCommandLine(pid_t pid) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,7 @@ struct TaskStat {
   char state = '?';
   pid_t parent = 0;
   uint64_t user_ticks = 0, system_ticks = 0;
+  uint64_t child_ticks = 0;  ///< CPU time of the children that ended and were waited for
   uint64_t start_ticks = 0;  ///< with the pid, identifies a process for good
   int processor = -1;        ///< CPU it last ran on
 };
@@ -70,12 +72,16 @@ Result<ProcessStatus> ReadStatus(pid_t pid);
 /// Of one thread: its NSpid is its tid in each namespace.
 Result<ProcessStatus> ReadTaskStatus(pid_t pid, pid_t tid);
 
+/// What a file that is kept open holds now, as much as fits; empty when it cannot be read.
+std::string_view ReadInto(int fd, std::span<char> buffer);
 /// A whole small file, as /proc has them.
 Result<std::string> ReadSmallFile(const std::string& path);
 Result<std::string> ReadLink(const std::string& path);
 Result<ScopedFd> OpenForReading(const std::string& path);
 /// Thread ids of a process, ascending. Fails with kExited when it is gone.
 Result<std::vector<pid_t>> ListTasks(pid_t pid);
+/// Its children, ascending; empty where the kernel does not tell.
+std::vector<pid_t> ListChildren(pid_t pid);
 /// Its argument vector; empty for a zombie or kernel thread.
 std::vector<std::string> ReadCommandLine(pid_t pid);
 

@@ -4,6 +4,8 @@
 // other. [any thread]
 #pragma once
 
+#include <signal.h>
+
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -13,10 +15,28 @@
 
 namespace pystrobe {
 
-/// A thread that runs `function`. Fails with kIo when there may be no more threads (limits of the
+/// Blocks every signal for the calling thread while it lives.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+/// A thread that runs `function`, with all signals blocked: they are for the threads that were
+/// there before. Fails with kIo when there may be no more threads (limits of the
 /// user or of a container); `name` tells in the message what it was to be: "the pacer".
 template <typename Function>
 [[nodiscard]] Result<std::thread> StartThread(std::string_view name, Function&& function) {
+  const AllSignalsBlocked inherited;
   try {
     return std::thread(std::forward<Function>(function));
   } catch (const std::system_error& error) {

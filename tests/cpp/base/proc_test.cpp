@@ -62,6 +62,7 @@ TEST(TaskStat, ANameWithBracketsAndBlanks) {
   EXPECT_EQ(stat->parent, 7);
   EXPECT_EQ(stat->user_ticks, 100U);
   EXPECT_EQ(stat->system_ticks, 200U);
+  EXPECT_EQ(stat->child_ticks, 11U);
   EXPECT_EQ(stat->start_ticks, 123456U);
   EXPECT_EQ(stat->processor, 3);
 }
