@@ -2,15 +2,16 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <map>
 
 #include "profiler/analyze/profile.h"
 #include "profiler/analyze/stack_sums.h"
 #include "profiler/base/hash.h"
+#include "profiler/base/id_index.h"
 
 namespace pystrobe {
 namespace {
 
-constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 constexpr size_t kThreadsListedInMessages = 20;
 
 void AddSample(Weights& weights, const Sample& sample) {
@@ -26,67 +27,88 @@ void AddSample(Weights& weights, const Sample& sample) {
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
+/// The stacks of one thread, each once.
+class StackSums {
+ public:
+  Weights& Of(StackId stack) {
+    // Successive samples mostly show the same stack.
+    if (last_ < stacks_.size() && stacks_[last_].stack == stack) return stacks_[last_].self;
+    const uint32_t fresh = static_cast<uint32_t>(stacks_.size());
+    last_ = index_.FindOrAdd(
+        HashOf(stack), fresh, [&](uint32_t i) { return stacks_[i].stack == stack; },
+        [&](uint32_t i) { return HashOf(stacks_[i].stack); });
+    if (last_ == fresh) Append(stack);
+    return stacks_[last_].self;
+  }
+
+  /// Ordered by StackId, without those that are all zero. Leaves nothing behind.
+  std::vector<StackWeight> Take() {
+    index_ = {};
+    std::erase_if(stacks_, [](const StackWeight& stack) { return analyze::IsZero(stack.self); });
+    std::sort(stacks_.begin(), stacks_.end(),
+              [](const StackWeight& a, const StackWeight& b) { return a.stack < b.stack; });
+    return std::move(stacks_);
+  }
+
+ private:
+  static uint64_t HashOf(StackId stack) { return MixBits(ToIndex(stack)); }
+
+  void Append(StackId stack) {
+    // A long recording has hundreds of thousands: no more than a quarter of the room is spare.
+    const size_t size = stacks_.size();
+    if (size == stacks_.capacity()) stacks_.reserve(size + size / 4 + 4);
+    stacks_.push_back({stack, {}});
+  }
+
+  std::vector<StackWeight> stacks_;
+  IdIndex index_;  // positions in stacks_
+  uint32_t last_ = 0;
+};
+
 /// The folding itself: one entry for each distinct (thread, stack).
 class Folder {
  public:
   Folder(std::vector<bool> kept_threads, const FoldOptions& options)
       : kept_(std::move(kept_threads)),
-        since_(options.since_ns > 0 ? options.since_ns : std::numeric_limits<int64_t>::min()),
+        since_(options.since_ns),
         until_(options.until_ns.value_or(std::numeric_limits<int64_t>::max())),
-        last_entry_(kept_.size(), kNone) {}
+        sums_(kept_.size()),
+        unseen_(kept_.size()) {}
 
   void Add(const Sample& sample) {
     end_ns_ = std::max(end_ns_, sample.time_ns);
     const uint32_t thread = ToIndex(sample.thread);
     if (thread >= kept_.size() || !kept_[thread]) return;
-    if (sample.time_ns <= since_ || sample.time_ns > until_) return;
-    AddSample(EntryOf(thread, sample.stack).weights, sample);
+    const std::optional<Sample> part = PartOf(sample, since_, until_);
+    if (!part) return;
+    AddSample(sums_[thread].Of(sample.stack), *part);
+    const bool unseen = (sample.flags & kSampleUnseen) != 0 && sample.stack == kEmptyStack;
+    if (unseen) AddSample(unseen_[thread], *part);
   }
 
   /// End of the last sample, whether it was kept or not.
   int64_t end_ns() const { return end_ns_; }
 
+  /// The threads that have any weight, by descending CPU time.
   std::vector<ThreadProfile> TakeThreads();
 
  private:
-  struct Entry {
-    uint32_t thread;
-    StackId stack;
-    Weights weights;
-  };
-
-  Entry& EntryOf(uint32_t thread, StackId stack) {
-    // A thread's successive samples mostly show the same stack.
-    uint32_t& last = last_entry_[thread];
-    if (last != kNone && entries_[last].stack == stack) return entries_[last];
-    const uint64_t key = uint64_t{thread} << 32 | ToIndex(stack);
-    const auto [it, added] = index_.try_emplace(key, static_cast<uint32_t>(entries_.size()));
-    if (added) entries_.push_back({thread, stack, {}});
-    last = it->second;
-    return entries_[last];
-  }
-
   std::vector<bool> kept_;
   int64_t since_;
   int64_t until_;
   int64_t end_ns_ = 0;
-  std::vector<uint32_t> last_entry_;
-  std::vector<Entry> entries_;
-  HashMap<uint64_t, uint32_t, PairHash> index_;  // thread << 32 | stack
+  std::vector<StackSums> sums_;  // by thread
+  std::vector<Weights> unseen_;  // by thread
 };
 
 std::vector<ThreadProfile> Folder::TakeThreads() {
-  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-    return std::pair(a.thread, a.stack) < std::pair(b.thread, b.stack);
-  });
   std::vector<ThreadProfile> threads;
-  for (const Entry& entry : entries_) {
-    if (analyze::IsZero(entry.weights)) continue;
-    if (threads.empty() || ToIndex(threads.back().thread) != entry.thread) {
-      threads.push_back({ThreadIndex{entry.thread}, {}, {}});
-    }
-    threads.back().total += entry.weights;
-    threads.back().stacks.push_back({entry.stack, entry.weights});
+  for (uint32_t i = 0; i < sums_.size(); ++i) {
+    std::vector<StackWeight> stacks = sums_[i].Take();
+    if (stacks.empty()) continue;
+    Weights total;
+    for (const StackWeight& stack : stacks) total += stack.self;
+    threads.push_back({ThreadIndex{i}, total, unseen_[i], std::move(stacks), false});
   }
   std::stable_sort(threads.begin(), threads.end(),
                    [](const ThreadProfile& a, const ThreadProfile& b) {
@@ -103,48 +125,134 @@ std::optional<uint64_t> ParseNumber(std::string_view text) {
   return number;
 }
 
-std::string ListThreads(const Tables& tables) {
-  std::string list;
-  const size_t shown = std::min(tables.thread_count(), kThreadsListedInMessages);
-  for (uint32_t i = 0; i < shown; ++i) {
+/// "Thread-7 (work)" is one of "Thread-N (work)".
+std::string WithoutNumbers(std::string_view name) {
+  std::string text;
+  bool in_number = false;
+  for (const char c : name) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit) text += c;
+    if (digit && !in_number) text += 'N';
+    in_number = digit;
+  }
+  return text;
+}
+
+/// Threads whose names differ in numbers only.
+struct ThreadGroup {
+  std::string text;
+  std::string name;  // that all have, or what their names have in common
+  uint64_t threads = 0;
+  uint64_t cpu_ns = 0, wall_ns = 0;
+};
+
+std::vector<ThreadGroup> GroupThreads(const Tables& tables, const std::vector<Weights>& used) {
+  std::vector<ThreadGroup> groups;
+  std::map<std::string, size_t> places;
+  for (uint32_t i = 0; i < tables.thread_count(); ++i) {
     const Thread& thread = tables.thread(ThreadIndex{i});
+    if (!thread.is_real()) continue;
     const std::string& name = tables.text(thread.name);
-    if (i > 0) list += ", ";
-    list += name.empty() ? fmt::format("{}", thread.tid) : fmt::format("{} ({})", name, thread.tid);
+    const std::string id = fmt::to_string(thread.tid);
+    const std::string common = name.empty() ? id : WithoutNumbers(name);
+    const auto [place, is_new] = places.try_emplace(common, groups.size());
+    if (is_new) groups.push_back({name.empty() ? id : fmt::format("{} ({})", name, id), name});
+    ThreadGroup& group = groups[place->second];
+    if (name != group.name) group.name = common;
+    if (++group.threads > 1) group.text = group.name;
+    group.cpu_ns += used[i].cpu_ns;
+    group.wall_ns += used[i].wall_ns;
   }
-  if (shown < tables.thread_count()) {
-    list += fmt::format(" and {} more", tables.thread_count() - shown);
+  std::stable_sort(groups.begin(), groups.end(), [](const ThreadGroup& a, const ThreadGroup& b) {
+    return std::pair(a.cpu_ns, a.wall_ns) > std::pair(b.cpu_ns, b.wall_ns);
+  });
+  return groups;
+}
+
+/// `used` by thread: those that used most come first.
+std::string ListThreads(const Tables& tables, const std::vector<Weights>& used) {
+  std::string list;
+  uint64_t left = 0;
+  size_t shown = 0;
+  for (const ThreadGroup& group : GroupThreads(tables, used)) {
+    if (shown++ >= kThreadsListedInMessages) {
+      left += group.threads;
+      continue;
+    }
+    if (!list.empty()) list += "; ";
+    list += group.text;
+    if (group.threads > 1) list += fmt::format(", {} of them", group.threads);
   }
+  if (left > 0) list += fmt::format("; and {} more", left);
   return list.empty() ? "none" : list;
 }
 
-Result<std::vector<bool>> KeptThreads(const Tables& tables,
-                                      const std::optional<std::string>& filter) {
-  if (!filter) return std::vector<bool>(tables.thread_count(), true);
-  const std::optional<uint64_t> tid = ParseNumber(*filter);
-  std::vector<bool> kept(tables.thread_count(), false);
-  bool any = false;
-  for (uint32_t i = 0; i < kept.size(); ++i) {
-    const Thread& thread = tables.thread(ThreadIndex{i});
-    kept[i] = tid == thread.tid || tables.text(thread.name).find(*filter) != std::string::npos;
-    any = any || kept[i];
-  }
-  if (!any) {
-    return FailWithHint(
-        ErrorCode::kInvalidArgument, "Give a part of a thread's name, or its thread id.",
-        "no thread matches '{}'; the recording has: {}", *filter, ListThreads(tables));
-  }
-  return kept;
+bool IsMeant(const Tables& tables, const Thread& thread, const std::string& filter) {
+  if (!thread.is_real()) return false;
+  return ParseNumber(filter) == thread.tid ||
+         tables.text(thread.name).find(filter) != std::string::npos;
 }
 
-/// Leaves out the threads that hardly ran, unless that is all there are.
-uint32_t HideIdle(std::vector<ThreadProfile>& threads) {
-  const auto idle = [](const ThreadProfile& thread) { return IsIdle(thread.total); };
-  if (std::all_of(threads.begin(), threads.end(), idle)) return 0;
+Result<std::vector<bool>> KeptThreads(const RecordingSource& recording,
+                                      const std::optional<std::string>& filter) {
+  const Tables& tables = recording.tables();
+  if (!filter) return std::vector<bool>(tables.thread_count(), true);
+  std::vector<bool> kept(tables.thread_count(), false);
+  for (uint32_t i = 0; i < kept.size(); ++i) {
+    kept[i] = IsMeant(tables, tables.thread(ThreadIndex{i}), *filter);
+  }
+  if (std::find(kept.begin(), kept.end(), true) != kept.end()) return kept;
+  std::vector<Weights> used(tables.thread_count());
+  const auto read = recording.ForEachSample([&](const Sample& sample) {
+    if (ToIndex(sample.thread) < used.size()) AddSample(used[ToIndex(sample.thread)], sample);
+  });
+  if (!read) return std::unexpected(read.error());
+  return FailWithHint(
+      ErrorCode::kInvalidArgument, "Give a part of a thread's name, or its thread id.",
+      "no thread matches '{}'; the recording has: {}", *filter, ListThreads(tables, used));
+}
+
+/// Leaves out the threads that hardly ran, unless that is all there were.
+uint32_t HideIdle(const Tables& tables, std::vector<ThreadProfile>& threads) {
+  const auto idle = [](const ThreadProfile& thread) { return thread.idle; };
+  const auto works = [&](const ThreadProfile& thread) {
+    return !thread.idle && tables.thread(thread.thread).is_real();
+  };
+  if (std::none_of(threads.begin(), threads.end(), works)) return 0;
   return static_cast<uint32_t>(std::erase_if(threads, idle));
 }
 
 }  // namespace
+
+std::optional<Sample> PartOf(const Sample& sample, int64_t since_ns, int64_t until_ns) {
+  if (since_ns <= 0) since_ns = std::numeric_limits<int64_t>::min();
+  // Unsigned, for a file may hold any numbers.
+  const auto begin = static_cast<int64_t>(static_cast<uint64_t>(sample.time_ns) - sample.wall_ns);
+  const bool ends_later = sample.time_ns > since_ns;
+  const bool begins_before = sample.wall_ns > 0 ? begin < until_ns : begin <= until_ns;
+  if (!ends_later || !begins_before) return std::nullopt;
+  if (begin >= since_ns && sample.time_ns <= until_ns) return sample;
+  const int64_t from = std::max(begin, since_ns);
+  const int64_t to = std::min(sample.time_ns, until_ns);
+  // Of `whole`, what falls to the time up to `end`.
+  const auto share = [&](uint64_t whole, int64_t end) {
+    const double part = static_cast<double>(end - begin) / static_cast<double>(sample.wall_ns);
+    return end >= sample.time_ns ? whole : static_cast<uint64_t>(static_cast<double>(whole) * part);
+  };
+  Sample part = sample;
+  part.time_ns = to;
+  part.wall_ns = static_cast<uint64_t>(to - from);
+  part.cpu_ns = share(sample.cpu_ns, to) - share(sample.cpu_ns, from);
+  part.count = static_cast<uint32_t>(share(sample.count, to) - share(sample.count, from));
+  return part;
+}
+
+bool MeansAThread(const Tables& tables, const std::string& filter) {
+  for (uint32_t i = 0; i < tables.thread_count(); ++i) {
+    if (IsMeant(tables, tables.thread(ThreadIndex{i}), filter)) return true;
+  }
+  return false;
+}
 
 std::string_view ModeName(Mode mode) {
   switch (mode) {
@@ -199,8 +307,24 @@ uint64_t Weights::count(Mode mode) const {
   return 0;
 }
 
-bool IsIdle(const Weights& thread_total) {
-  return thread_total.cpu_ns < thread_total.wall_ns / 100;
+bool IsIdle(const Weights& total, uint64_t range_ns) {
+  // What a thread used after its last look is charged when it is gone: of one that lives for a few
+  // looks the kernel's figure is mostly missing. So being seen at work counts as well, and so few
+  // looks prove no thread idle that was not there all the time.
+  constexpr uint64_t kEnough = 100;
+  const auto seen = [&](uint64_t samples) {
+    return samples > 0 && samples >= total.samples / kEnough;
+  };
+  const bool came_or_went = total.wall_ns < range_ns - range_ns / 10;
+  if (came_or_went && total.samples < kEnough) return false;
+  return total.cpu_ns < total.wall_ns / kEnough && !seen(total.cpu_samples) &&
+         !seen(total.gil_samples);
+}
+
+size_t Profile::CountThreads() const {
+  return static_cast<size_t>(std::count_if(
+      threads.begin(), threads.end(),
+      [this](const ThreadProfile& thread) { return tables().thread(thread.thread).is_real(); }));
 }
 
 Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& options) {
@@ -208,7 +332,7 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
     return Fail(ErrorCode::kInvalidArgument, "the range from {:.3f} s until {:.3f} s is empty",
                 Seconds(options.since_ns), Seconds(*options.until_ns));
   }
-  auto kept = KeptThreads(recording.tables(), options.thread);
+  auto kept = KeptThreads(recording, options.thread);
   if (!kept) return std::unexpected(kept.error());
 
   Folder folder(std::move(*kept), options);
@@ -226,8 +350,16 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
   profile.since_ns = std::max<int64_t>(options.since_ns, 0);
   profile.until_ns = std::min(options.until_ns.value_or(end_ns), end_ns);
   profile.threads = folder.TakeThreads();
-  if (!options.include_idle) profile.idle_threads_hidden = HideIdle(profile.threads);
-  for (const ThreadProfile& thread : profile.threads) profile.total += thread.total;
+  const int64_t range_ns = profile.until_ns - profile.since_ns;
+  for (ThreadProfile& thread : profile.threads) {
+    thread.idle = IsIdle(thread.total, static_cast<uint64_t>(std::max<int64_t>(0, range_ns)));
+  }
+  if (!options.include_idle)
+    profile.idle_threads_hidden = HideIdle(profile.tables(), profile.threads);
+  for (const ThreadProfile& thread : profile.threads) {
+    profile.total += thread.total;
+    profile.unseen += thread.unseen;
+  }
   return profile;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 #include "profiler/analyze/profile.h"
 #include "profiler/analyze/stack_sums.h"
@@ -16,81 +17,100 @@ struct SelfAndTotal {
   Weights total;
 };
 
-/// Walks the stack tree once, depth first, and adds each stack to its function and to its frame.
-/// An inclusive weight is added only where the function (or frame) is not already on the path to
-/// the root: that is what counts recursion once.
+/// Calls `enter` for each stack but the empty one, then the same for all that stand on it, then
+/// `leave`.
+template <typename Enter, typename Leave>
+void WalkStacks(const Tables& tables, const Enter& enter, const Leave& leave) {
+  const uint32_t count = static_cast<uint32_t>(tables.stack_count());
+  std::vector<uint32_t> first_child(count, kNone);
+  std::vector<uint32_t> next_sibling(count, kNone);
+  const auto parent_of = [&](uint32_t stack) {
+    return ToIndex(tables.stack(StackId{stack}).parent);
+  };
+  for (uint32_t i = count; i-- > 1;) {
+    next_sibling[i] = std::exchange(first_child[parent_of(i)], i);
+  }
+  uint32_t stack = first_child[0];
+  while (stack != kNone) {
+    enter(stack);
+    if (first_child[stack] != kNone) {
+      stack = first_child[stack];
+      continue;
+    }
+    leave(stack);
+    while (next_sibling[stack] == kNone) {
+      stack = parent_of(stack);
+      if (stack == 0) return;
+      leave(stack);
+    }
+    stack = next_sibling[stack];
+  }
+}
+
+/// Adds each stack to its function and to its frame. An inclusive weight is added only where the
+/// function (or frame) is not already on the path to the root: that is what counts recursion once.
 class FunctionSums {
  public:
   FunctionSums(const Tables& tables, std::span<const ThreadProfile> threads)
-      : functions(tables.function_count()),
-        frames(tables.frame_count()),
-        tables_(tables),
-        self_(analyze::SelfByStack(tables, threads)),
-        total_(self_),
-        first_child_(self_.size(), kNone),
-        next_sibling_(self_.size(), kNone),
-        functions_on_path_(tables.function_count(), 0),
-        frames_on_path_(tables.frame_count(), 0) {
-    analyze::AddChildrenToParents(tables, total_);
-    LinkChildren();
-    Walk();
+      : functions(tables.function_count()), frames(tables.frame_count()), tables_(tables) {
+    AddSelf(threads);
+    AddTotals(threads);
   }
 
   std::vector<SelfAndTotal> functions;  ///< by FunctionId
   std::vector<SelfAndTotal> frames;     ///< by FrameId
 
  private:
-  /// Stacks without weight are left out with all that is above them.
-  void LinkChildren() {
-    for (uint32_t i = static_cast<uint32_t>(self_.size()); i-- > 1;) {
-      if (analyze::IsZero(total_[i])) continue;
-      const uint32_t parent = ToIndex(tables_.stack(StackId{i}).parent);
-      next_sibling_[i] = first_child_[parent];
-      first_child_[parent] = i;
+  FrameId FrameOf(uint32_t stack) const { return tables_.stack(StackId{stack}).frame; }
+  uint32_t FunctionOf(uint32_t stack) const {
+    return ToIndex(tables_.frame(FrameOf(stack)).function);
+  }
+
+  void AddSelf(std::span<const ThreadProfile> threads) {
+    for (const ThreadProfile& thread : threads) {
+      for (const StackWeight& entry : thread.stacks) {
+        if (entry.stack == kEmptyStack) continue;
+        functions[FunctionOf(ToIndex(entry.stack))].self += entry.self;
+        frames[ToIndex(FrameOf(ToIndex(entry.stack)))].self += entry.self;
+      }
     }
   }
 
-  /// Iterative: a stack may be deeper than ours.
-  void Walk() {
-    uint32_t node = first_child_[0];
-    while (node != kNone) {
-      Enter(node);
-      if (first_child_[node] != kNone) {
-        node = first_child_[node];
-        continue;
-      }
-      Leave(node);
-      while (next_sibling_[node] == kNone) {
-        node = ToIndex(tables_.stack(StackId{node}).parent);
-        if (node == 0) return;
-        Leave(node);
-      }
-      node = next_sibling_[node];
+  void AddTotals(std::span<const ThreadProfile> threads) {
+    const Outermost outermost = FindOutermost();
+    std::vector<Weights> total = analyze::SelfByStack(tables_, threads);
+    analyze::AddChildrenToParents(tables_, total);
+    for (uint32_t i = 1; i < total.size(); ++i) {
+      if (outermost.of_function[i]) functions[FunctionOf(i)].total += total[i];
+      if (outermost.of_frame[i]) frames[ToIndex(FrameOf(i))].total += total[i];
     }
   }
 
-  void Enter(uint32_t node) {
-    const uint32_t frame = ToIndex(tables_.stack(StackId{node}).frame);
-    const uint32_t function = ToIndex(tables_.frame(FrameId{frame}).function);
-    functions[function].self += self_[node];
-    frames[frame].self += self_[node];
-    if (functions_on_path_[function]++ == 0) functions[function].total += total_[node];
-    if (frames_on_path_[frame]++ == 0) frames[frame].total += total_[node];
-  }
+  /// By stack: whether no stack it stands on has the same function, the same frame on top.
+  struct Outermost {
+    std::vector<bool> of_function;
+    std::vector<bool> of_frame;
+  };
 
-  void Leave(uint32_t node) {
-    const uint32_t frame = ToIndex(tables_.stack(StackId{node}).frame);
-    --frames_on_path_[frame];
-    --functions_on_path_[ToIndex(tables_.frame(FrameId{frame}).function)];
+  /// Walks the stack tree once, depth first. Iterative: a stack may be deeper than ours.
+  Outermost FindOutermost() const {
+    const size_t count = tables_.stack_count();
+    Outermost outermost{std::vector<bool>(count), std::vector<bool>(count)};
+    std::vector<uint32_t> functions_on_path(tables_.function_count(), 0);
+    std::vector<uint32_t> frames_on_path(tables_.frame_count(), 0);
+    const auto enter = [&](uint32_t stack) {
+      outermost.of_function[stack] = functions_on_path[FunctionOf(stack)]++ == 0;
+      outermost.of_frame[stack] = frames_on_path[ToIndex(FrameOf(stack))]++ == 0;
+    };
+    const auto leave = [&](uint32_t stack) {
+      --functions_on_path[FunctionOf(stack)];
+      --frames_on_path[ToIndex(FrameOf(stack))];
+    };
+    WalkStacks(tables_, enter, leave);
+    return outermost;
   }
 
   const Tables& tables_;
-  std::vector<Weights> self_;
-  std::vector<Weights> total_;
-  std::vector<uint32_t> first_child_;
-  std::vector<uint32_t> next_sibling_;
-  std::vector<uint32_t> functions_on_path_;
-  std::vector<uint32_t> frames_on_path_;
 };
 
 /// For each function the line with the most self time, else total time, else the first one.

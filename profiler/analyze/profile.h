@@ -30,7 +30,7 @@ std::optional<Mode> ModeByName(std::string_view name);
 /// All weights of a stack or function at once, so that a report can switch between them.
 struct Weights {
   uint64_t samples = 0;      ///< deadlines covered
-  uint64_t cpu_samples = 0;  ///< of those, while running or runnable
+  uint64_t cpu_samples = 0;  ///< of those, where the thread used CPU time
   uint64_t gil_samples = 0;  ///< of those, while holding the interpreter's lock
   uint64_t wall_ns = 0;
   uint64_t cpu_ns = 0;
@@ -45,13 +45,21 @@ struct Weights {
 struct FoldOptions {
   /// Keep only threads whose name contains this, or whose tid it is.
   std::optional<std::string> thread;
-  /// Keep samples of (since, until], from the start of the recording; a sample belongs to the
-  /// instant it ends. 0 or less: no lower bound.
+  /// Keep the time of (since, until], from the start of the recording: see PartOf(). 0 or less: no
+  /// lower bound.
   int64_t since_ns = 0;
   std::optional<int64_t> until_ns;
   /// Keep threads that hardly ran: see IsIdle().
   bool include_idle = false;
 };
+
+/// What of a sample lies in (since_ns, until_ns]; nullopt: nothing. `since_ns` as in FoldOptions.
+/// Its times are shared out in proportion, and so are the deadlines of a run-length entry; the one
+/// deadline of any other belongs to the instant it ends. Parts that make up the whole add up to it.
+std::optional<Sample> PartOf(const Sample& sample, int64_t since_ns, int64_t until_ns);
+
+/// Whether there is a thread that `filter`, a FoldOptions::thread, means.
+bool MeansAThread(const Tables& tables, const std::string& filter);
 
 struct StackWeight {
   StackId stack;
@@ -61,22 +69,30 @@ struct StackWeight {
 struct ThreadProfile {
   ThreadIndex thread;
   Weights total;
+  Weights unseen;  ///< of `total`: with no look at the thread; in no stack but the empty
   std::vector<StackWeight> stacks;  ///< ordered by StackId, each once, none all zero
+  bool idle = false;                ///< see IsIdle()
 };
 
-/// A thread is idle when the kernel charged it less than 1 % of the time it was seen. Such a thread
-/// (a pool's worker waiting for work, say) would drown the others in wall mode. If every thread is
-/// idle none is left out: a program that only waits is shown waiting.
-bool IsIdle(const Weights& thread_total);
+/// A thread is idle when the kernel charged it less than 1 % of the time it lived in the range, and
+/// less than 1 % of its samples show it running or holding the lock. One that came or went in the
+/// range within fewer than 100 samples is not: that is too little to tell. Idle threads (a pool's
+/// workers waiting for work, say) would drown the others in wall mode. If every thread that was
+/// seen is idle none is left out: a program that only waits is shown waiting. `range_ns` is the
+/// length of the range.
+bool IsIdle(const Weights& thread_total, uint64_t range_ns);
 
 struct Profile {
   const RecordingSource* recording = nullptr;  ///< metadata, tables, quality; must outlive this
   std::vector<ThreadProfile> threads;          ///< by descending CPU time
   Weights total;
+  Weights unseen;  ///< of `total`: with no look at a thread, also of threads that were not sampled
   uint32_t idle_threads_hidden = 0;
   int64_t since_ns = 0, until_ns = 0;  ///< the range covered
 
   const Tables& tables() const { return recording->tables(); }
+  /// How many of `threads` are threads; see Thread::is_real().
+  size_t CountThreads() const;
 };
 
 /// Folds the recording. One pass, memory in proportion to the distinct (thread, stack) pairs.

@@ -9,11 +9,11 @@
 
 namespace pystrobe {
 
-enum class StringId : uint32_t {};    ///< 0 is the empty string
+enum class StringId : uint32_t {};  ///< 0 is the empty string
 enum class FunctionId : uint32_t {};
-enum class FrameId : uint32_t {};     ///< a function at one line
-enum class StackId : uint32_t {};     ///< 0 is the empty stack, the root of the stack tree
-enum class ThreadIndex : uint32_t {}; ///< order of appearance, not the kernel's thread id
+enum class FrameId : uint32_t {};      ///< a function at one line
+enum class StackId : uint32_t {};      ///< 0 is the empty stack, the root of the stack tree
+enum class ThreadIndex : uint32_t {};  ///< order of appearance, not the kernel's thread id
 
 inline constexpr StringId kEmptyString{0};
 inline constexpr StackId kEmptyStack{0};

@@ -13,6 +13,7 @@
 
 #include "profiler/base/error.h"
 #include "profiler/base/function_ref.h"
+#include "profiler/model/deadline_series.h"
 #include "profiler/model/sample.h"
 #include "profiler/model/tables.h"
 
@@ -26,7 +27,7 @@ struct Metadata {
   std::string python_version;        ///< "3.13.0", "3.14.0 free-threading build"
   std::string host;                  ///< uname nodename
   std::string pystrobe_version;
-  std::string pause_mode;          ///< "preempt", "ptrace", "none"
+  std::string pause_mode;          ///< begun with: "preempt", "ptrace", "none"
   int64_t start_unix_ns = 0;       ///< wall-clock time of the start
   int64_t start_monotonic_ns = 0;  ///< CLOCK_MONOTONIC of the start; Sample::time_ns counts from it
   double wanted_rate_hz = 0;       ///< deadlines a second that were asked for
@@ -51,13 +52,21 @@ struct Quality {
   uint64_t reused_code = 0;  ///< code objects found replaced by another at the same address
   int64_t duration_ns = 0;   ///< from the first deadline to the end
   int64_t held_ns = 0;  ///< time the target's threads waited because of us (estimate, see below)
-  int64_t run_delay_ns =
-      0;  ///< the kernel's run_delay of the sampled threads: upper bound of held_ns
+  /// The kernel's run_delay of the sampled threads: all they waited for a CPU, because of us and of
+  /// others. What held_ns has of pauses by preemption is part of it; a thread that ptrace stops
+  /// waits for no CPU.
+  int64_t run_delay_ns = 0;
   int64_t own_cpu_ns = 0;       ///< CPU time of the sampler itself
   double achieved_rate_hz = 0;  ///< taken / duration
   double final_rate_hz = 0;     ///< the rate in force at the end (lowered by max_overhead?)
   bool complete = false;   ///< false: the sampler was cut off; figures are as of the last block
   std::string cpu_source;  ///< "schedstat" (exact) or "stat" (10 ms ticks)
+  std::string pause_mode;  ///< in force at the end; empty: nobody wrote it down (older files)
+  uint64_t thread_ns = 0;  ///< wall time of all threads together
+  uint64_t unseen_ns = 0;  ///< of `thread_ns`: without a stack, in samples with kSampleUnseen
+  /// Of `duration_ns`: at less than the wanted rate because of max_overhead, not counting the
+  /// start, when the rate rises from a low one. Nobody wrote it down in older files.
+  std::optional<int64_t> limited_ns;
 
   friend bool operator==(const Quality&, const Quality&) = default;
 };
@@ -74,6 +83,9 @@ class RecordingSink {
   virtual Result<void> Append(const Tables& tables, std::span<const Sample> samples,
                               const Quality& so_far) = 0;
   virtual Result<void> Finish(const Tables& tables, const Quality& quality) = 0;
+  /// Samples are due at the times of this series from its last_ns on, in ns since the start, until
+  /// the next call. After Begin. Only helps to store them in less space.
+  virtual void Expect(const DeadlineSeries& series) { static_cast<void>(series); }
 };
 
 /// A finished (or cut-off) recording, read as often as needed. [any thread, const]

@@ -12,12 +12,13 @@ namespace pystrobe {
 /// Bits of Sample::flags.
 enum SampleFlag : uint8_t {
   kSampleGil = 1 << 0,     ///< the thread held its interpreter's lock (free-threaded: was attached)
-  kSampleOnCpu = 1 << 1,   ///< the thread was running or runnable
+  kSampleOnCpu = 1 << 1,   ///< the thread used CPU time
   kSampleIdle = 1 << 2,    ///< a run-length entry: the thread did not run in the whole interval
   kSampleMarked = 1 << 3,  ///< the copy was not proved consistent: the stack may be torn
   kSampleIncomplete =
       1 << 4,  ///< the chain did not reach the thread's base frame, or a frame has no name
-  kSampleLate = 1 << 5,  ///< taken more than one period after its deadline
+  kSampleLate = 1 << 5,    ///< taken more than one period after its deadline
+  kSampleUnseen = 1 << 6,  ///< no look was made then: what the stack was is not known
 };
 
 /// One look at one thread, standing for the time since the look before. The three weights make the
@@ -33,7 +34,7 @@ struct Sample {
   StackId stack = kEmptyStack;
   uint32_t count = 1;  ///< deadlines covered: 1; more for a run-length entry of an idle thread; 0
                        ///< for what it ran in the stack before, between two deadlines
-  uint8_t flags = 0;  ///< SampleFlag bits
+  uint8_t flags = 0;   ///< SampleFlag bits
 
   friend bool operator==(const Sample&, const Sample&) = default;
 };

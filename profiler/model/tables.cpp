@@ -8,6 +8,10 @@ namespace {
 
 uint64_t Join(uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; }
 
+uint64_t HashOf(const StackNode& node) {
+  return MixBits(Join(ToIndex(node.parent), ToIndex(node.frame)));
+}
+
 }  // namespace
 
 size_t Tables::FunctionHash::operator()(const Function& f) const {
@@ -21,7 +25,7 @@ Tables::Tables() {
 
 StringId Tables::Intern(std::string_view text) {
   if (auto it = string_ids_.find(text); it != string_ids_.end()) return it->second;
-  StringId id{static_cast<uint32_t>(strings_.size())};
+  const StringId id{static_cast<uint32_t>(strings_.size())};
   strings_.emplace_back(text);
   string_ids_.emplace(std::string_view(strings_.back()), id);
   return id;
@@ -42,21 +46,25 @@ FrameId Tables::Intern(const Frame& frame) {
 }
 
 StackId Tables::Push(StackId parent, FrameId frame) {
-  auto [it, added] = stack_ids_.try_emplace(Join(ToIndex(parent), ToIndex(frame)),
-                                            StackId{static_cast<uint32_t>(stacks_.size())});
-  if (added) stacks_.push_back({parent, frame});
-  return it->second;
+  const StackNode node{parent, frame};
+  const uint32_t fresh = static_cast<uint32_t>(stacks_.size());
+  const uint32_t id = stack_ids_.FindOrAdd(
+      HashOf(node), fresh, [&](uint32_t other) { return stacks_[other] == node; },
+      [&](uint32_t other) { return HashOf(stacks_[other]); });
+  if (id == fresh) stacks_.push_back(node);
+  return StackId{id};
 }
 
 ThreadIndex Tables::AddThread(const Thread& thread) {
+  const ThreadIndex index{static_cast<uint32_t>(threads_.size())};
   threads_.push_back(thread);
-  ++threads_revision_;
-  return ThreadIndex{static_cast<uint32_t>(threads_.size() - 1)};
+  thread_changes_.push_back(index);
+  return index;
 }
 
 void Tables::RenameThread(ThreadIndex index, StringId name) {
   threads_[ToIndex(index)].name = name;
-  ++threads_revision_;
+  thread_changes_.push_back(index);
 }
 
 std::vector<FrameId> Tables::FramesOf(StackId id) const {

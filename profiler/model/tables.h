@@ -15,6 +15,7 @@
 
 #include "profiler/base/hash.h"
 #include "profiler/base/hash_map.h"
+#include "profiler/base/id_index.h"
 #include "profiler/model/ids.h"
 
 namespace pystrobe {
@@ -45,10 +46,12 @@ struct StackNode {
 };
 
 struct Thread {
-  uint64_t tid = 0;          ///< the kernel's thread id, as seen from the sampler's pid namespace
+  uint64_t tid = 0;          ///< the kernel's thread id, as seen from the sampler's pid namespace;
+                             ///< 0: no thread, but what threads that were not sampled used
   uint64_t interpreter = 0;  ///< the interpreter's id; 0 is the main one
   StringId name = kEmptyString;
 
+  bool is_real() const { return tid != 0; }
   friend bool operator==(const Thread&, const Thread&) = default;
 };
 
@@ -56,8 +59,8 @@ struct Thread {
 class Tables {
  public:
   Tables();
-  Tables(Tables&&) = default;
-  Tables& operator=(Tables&&) = default;
+  Tables(Tables&&) noexcept = default;
+  Tables& operator=(Tables&&) noexcept = default;
 
   StringId Intern(std::string_view text);
   FunctionId Intern(const Function& function);
@@ -65,7 +68,7 @@ class Tables {
   /// The stack that is `parent` with `frame` on top of it.
   StackId Push(StackId parent, FrameId frame);
   ThreadIndex AddThread(const Thread& thread);
-  /// Gives a thread a (better) name; changes threads_revision().
+  /// Gives a thread a (better) name.
   void RenameThread(ThreadIndex index, StringId name);
 
   const std::string& text(StringId id) const { return strings_[ToIndex(id)]; }
@@ -79,8 +82,9 @@ class Tables {
   size_t frame_count() const { return frames_.size(); }
   size_t stack_count() const { return stacks_.size(); }
   size_t thread_count() const { return threads_.size(); }
-  /// Changes whenever a thread is added or renamed.
-  uint64_t threads_revision() const { return threads_revision_; }
+  /// The threads added or renamed, in the order of these changes: a writer that remembers how many
+  /// it has seen finds those that are new to it behind them.
+  std::span<const ThreadIndex> thread_changes() const { return thread_changes_; }
 
   /// Frames of a stack, root first. Allocates: not for hot paths.
   std::vector<FrameId> FramesOf(StackId id) const;
@@ -95,11 +99,11 @@ class Tables {
   std::vector<Frame> frames_;
   std::vector<StackNode> stacks_;
   std::vector<Thread> threads_;
-  uint64_t threads_revision_ = 0;
+  std::vector<ThreadIndex> thread_changes_;
   HashMap<std::string_view, StringId> string_ids_;
   HashMap<Function, FunctionId, FunctionHash> function_ids_;
   HashMap<uint64_t, FrameId, PairHash> frame_ids_;  // function << 32 | line
-  HashMap<uint64_t, StackId, PairHash> stack_ids_;  // parent << 32 | frame
+  IdIndex stack_ids_;                               // by parent and frame
 };
 
 }  // namespace pystrobe

@@ -3,6 +3,10 @@
 
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
+
+#include "profiler/base/no_memory.h"
+#include "profiler/store/corrupt.h"
 
 namespace pystrobe::store {
 namespace {
@@ -26,14 +30,22 @@ void PutU32(Bytes& bytes, size_t offset, uint32_t value) {
   for (size_t i = 0; i < 4; ++i) bytes[offset + i] = static_cast<uint8_t>(value >> 8 * i);
 }
 
-std::unexpected<Error> Corrupt(std::string_view what) {
-  return Fail(ErrorCode::kCorrupt, "{}", what);
+template <typename ZstdContext>
+ZstdContext* Allocated(ZstdContext* context) {
+  if (context == nullptr) FailToAllocate();
+  return context;
+}
+
+/// A result of zstd; contexts allocate when they are used, too.
+bool IsError(size_t result) {
+  if (ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation) FailToAllocate();
+  return ZSTD_isError(result) != 0;
 }
 
 }  // namespace
 
 struct BlockPacker::Context {
-  ZSTD_CCtx* zstd = ZSTD_createCCtx();
+  ZSTD_CCtx* zstd = Allocated(ZSTD_createCCtx());
   ~Context() { ZSTD_freeCCtx(zstd); }
 };
 
@@ -85,7 +97,7 @@ Result<void> BlockPacker::Compress(ByteSpan input, bool last) {
     ZSTD_outBuffer out{block_.data(), block_.size(), begin};
     const size_t left = ZSTD_compressStream2(context_->zstd, &out, &in, directive);
     block_.resize(out.pos);
-    if (ZSTD_isError(left)) {
+    if (IsError(left)) {
       return Fail(ErrorCode::kIo, "compressing a block: {}", ZSTD_getErrorName(left));
     }
     if (left == 0) return {};
@@ -106,7 +118,7 @@ bool ChecksumMatches(ByteSpan block) {
 }
 
 struct BlockUnpacker::Context {
-  ZSTD_DCtx* zstd = ZSTD_createDCtx();
+  ZSTD_DCtx* zstd = Allocated(ZSTD_createDCtx());
   ~Context() { ZSTD_freeDCtx(zstd); }
 };
 
@@ -129,7 +141,7 @@ Result<void> BlockUnpacker::Unpack(ByteSpan payload) {
   buffer_.resize(static_cast<size_t>(size));
   const size_t got = ZSTD_decompressDCtx(context_->zstd, buffer_.data(), buffer_.size(),
                                          payload.data(), payload.size());
-  if (ZSTD_isError(got)) {
+  if (IsError(got)) {
     return Fail(ErrorCode::kCorrupt, "a block that zstd refuses ({})", ZSTD_getErrorName(got));
   }
   if (got != size) return Corrupt("a block shorter than it says");

@@ -4,6 +4,7 @@
 // columns mean. [one thread at a time]
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "profiler/store/strobe_format.h"
 
 namespace pystrobe::store {
+
+/// What a data block is made of: its columns' bytes, by Column.
+using Columns = std::array<Bytes, kColumnCount>;
 
 /// Makes blocks. Keeps the compressor's memory from one to the next.
 class BlockPacker {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/store/definitions.h"
 
-#include <algorithm>
 #include <limits>
+
+#include "profiler/store/corrupt.h"
 
 namespace pystrobe::store {
 namespace {
@@ -40,10 +41,6 @@ std::optional<uint32_t> Follow(uint32_t from, uint64_t distance, size_t count) {
 }
 
 constexpr size_t kAnyLine = size_t{std::numeric_limits<uint32_t>::max()} + 1;
-
-std::unexpected<Error> Corrupt(std::string_view what) {
-  return Fail(ErrorCode::kCorrupt, "{}", what);
-}
 
 }  // namespace
 
@@ -83,7 +80,7 @@ bool DefinitionEncoder::Encode(const Tables& tables, size_t budget, Columns& col
     spent += kDefinitionBytes;
   }
   if (spent >= budget) return false;
-  if (threads_revision_ != tables.threads_revision()) EncodeThreads(tables, columns);
+  EncodeThreads(tables, columns);
   return true;
 }
 
@@ -104,17 +101,22 @@ void DefinitionEncoder::EncodeStack(const Tables& tables, uint32_t id, Columns& 
 
 void DefinitionEncoder::EncodeThreads(const Tables& tables, Columns& columns) {
   Bytes& out = columns[kThreads];
-  for (uint32_t i = 0; i < tables.thread_count(); ++i) {
-    const Thread& thread = tables.thread(ThreadIndex{i});
+  for (const ThreadIndex index : tables.thread_changes().subspan(thread_changes_)) {
+    const Thread& thread = tables.thread(index);
+    const size_t i = ToIndex(index);
+    // Changed more than once, or back.
     if (i < thread_names_.size() && thread_names_[i] == thread.name) continue;
     AppendVarint(out, i);
     AppendVarint(out, thread.tid);
     AppendVarint(out, thread.interpreter);
     AppendVarint(out, ToIndex(thread.name));
-    thread_names_.resize(std::max<size_t>(thread_names_.size(), i + 1));
-    thread_names_[i] = thread.name;
+    if (i == thread_names_.size()) {
+      thread_names_.push_back(thread.name);
+    } else {
+      thread_names_[i] = thread.name;
+    }
   }
-  threads_revision_ = tables.threads_revision();
+  thread_changes_ = tables.thread_changes().size();
 }
 
 Result<void> DefinitionDecoder::Decode(const BlockUnpacker& block, Tables& tables) {

@@ -4,7 +4,6 @@
 // [one thread at a time]
 #pragma once
 
-#include <array>
 #include <vector>
 
 #include "profiler/base/error.h"
@@ -15,8 +14,6 @@
 #include "profiler/store/strobe_format.h"
 
 namespace pystrobe::store {
-
-using Columns = std::array<Bytes, kColumnCount>;
 
 /// For each frame the frames lately called from it. A line of a program calls few functions, so a
 /// place in such a list is a much smaller number than a frame's id.
@@ -50,7 +47,7 @@ class DefinitionEncoder {
   FrameId last_new_callee_{};
   CalleeLists callees_;
   std::vector<StringId> thread_names_;  // by ThreadIndex, as written
-  uint64_t threads_revision_ = 0;
+  size_t thread_changes_ = 0;           // seen
 };
 
 /// Rebuilds the tables. Fails with kCorrupt on ids that were not defined before, on definitions

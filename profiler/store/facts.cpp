@@ -3,6 +3,8 @@
 
 #include <tuple>
 
+#include "profiler/store/corrupt.h"
+
 namespace pystrobe::store {
 namespace {
 
@@ -16,6 +18,17 @@ void ForEachInteger(Q& q, Visit visit) {
              std::tie(q.deadlines, q.samples, q.taken, q.proved, q.marked, q.incomplete, q.late,
                       q.lost, q.retries, q.unresolved, q.reused_code, q.duration_ns, q.held_ns,
                       q.run_delay_ns, q.own_cpu_ns));
+}
+
+/// What older files lack.
+void ParseLaterFields(ByteReader& in, Quality& quality) {
+  const std::string_view pause_mode = in.Text();
+  if (!pause_mode.empty()) quality.pause_mode = pause_mode;
+  quality.thread_ns = Add(quality.thread_ns, in.Varint());
+  quality.unseen_ns = Add(quality.unseen_ns, in.Varint());
+  if (in.empty()) return;
+  const auto before = static_cast<uint64_t>(quality.limited_ns.value_or(0));
+  quality.limited_ns = static_cast<int64_t>(Add(before, in.Varint()));
 }
 
 }  // namespace
@@ -53,7 +66,7 @@ Result<Metadata> ParseMetadata(ByteSpan bytes) {
   metadata.wanted_rate_hz = in.Double();
   metadata.max_overhead = in.Double();
   metadata.cpu_count = static_cast<uint32_t>(in.Varint());
-  if (!in.ok()) return Fail(ErrorCode::kCorrupt, "metadata that end too early");
+  if (!in.ok()) return Corrupt("metadata that end too early");
   return metadata;
 }
 
@@ -67,6 +80,12 @@ void AppendQuality(Bytes& out, const Quality& quality, const Quality& before) {
   AppendDouble(out, quality.achieved_rate_hz);
   AppendDouble(out, quality.final_rate_hz);
   AppendText(out, quality.cpu_source == before.cpu_source ? "" : quality.cpu_source);
+  AppendText(out, quality.pause_mode == before.pause_mode ? "" : quality.pause_mode);
+  AppendVarint(out, Difference(quality.thread_ns, before.thread_ns));
+  AppendVarint(out, Difference(quality.unseen_ns, before.unseen_ns));
+  if (!quality.limited_ns) return;
+  AppendVarint(out, Difference(static_cast<uint64_t>(*quality.limited_ns),
+                               static_cast<uint64_t>(before.limited_ns.value_or(0))));
 }
 
 Result<void> ParseQuality(ByteSpan bytes, Quality& quality) {
@@ -79,7 +98,8 @@ Result<void> ParseQuality(ByteSpan bytes, Quality& quality) {
   quality.final_rate_hz = in.Double();
   const std::string_view cpu_source = in.Text();
   if (!cpu_source.empty()) quality.cpu_source = cpu_source;
-  if (!in.ok()) return Fail(ErrorCode::kCorrupt, "quality figures that end too early");
+  if (!in.empty()) ParseLaterFields(in, quality);
+  if (!in.ok()) return Corrupt("quality figures that end too early");
   return {};
 }
 

@@ -15,8 +15,9 @@ void AppendMetadata(Bytes& out, const Metadata& metadata);
 Result<Metadata> ParseMetadata(ByteSpan bytes);
 
 /// Integers as zigzag differences from `before`, rates as byte-swapped varints of their bits, then
-/// the source's name, empty where it is that of `before`. Quality::complete is not stored: it is
-/// having an end block.
+/// the CPU source's name, that of the way of pausing, both empty where they are those of `before`,
+/// then the threads' times like the other integers. Quality::complete is not stored: it is having
+/// an end block.
 void AppendQuality(Bytes& out, const Quality& quality, const Quality& before);
 /// Turns the quality of the block before into that of this one. Fails with kCorrupt.
 Result<void> ParseQuality(ByteSpan bytes, Quality& quality);

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+
+#include "profiler/store/corrupt.h"
 
 namespace pystrobe::store {
 namespace {
@@ -123,10 +126,6 @@ std::optional<uint32_t> ChainEnd(const Tables& tables, uint32_t highest, size_t 
   return end;
 }
 
-std::unexpected<Error> Corrupt(std::string_view what) {
-  return Fail(ErrorCode::kCorrupt, "{}", what);
-}
-
 }  // namespace
 
 void SampleEncoder::Encode(std::span<const Sample> samples, const Tables& tables,
@@ -138,6 +137,7 @@ void SampleEncoder::Encode(std::span<const Sample> samples, const Tables& tables
   const size_t threads = size_t{ToIndex(grouped_.back().thread)} + 1;
   if (threads > threads_.size()) threads_.resize(threads);
 
+  EncodeDeadlines(columns);
   AppendGroups(columns[kGroups], grouped_);
   AppendFlagRuns(columns[kFlagRuns], grouped_);
   wall_as_expected_ = 0;
@@ -149,11 +149,24 @@ void SampleEncoder::Encode(std::span<const Sample> samples, const Tables& tables
   }
 }
 
+void SampleEncoder::EncodeDeadlines(Columns& columns) {
+  due_.BeginBlock();
+  for (const DeadlineSeries& series : expected_) {
+    if (!due_.Add(series)) continue;
+    AppendVarint(columns[kDeadlines], static_cast<uint64_t>(series.last_ns));
+    AppendVarint(columns[kDeadlines], static_cast<uint64_t>(series.period_ns));
+    AppendVarint(columns[kDeadlines], series.state);
+  }
+  expected_.clear();
+}
+
 void SampleEncoder::EncodeTimes(const Sample& sample, ThreadState& thread, Columns& columns) {
   const int64_t time_us = FloorToUs(sample.time_ns);
-  const uint64_t elapsed = static_cast<uint64_t>(time_us) - static_cast<uint64_t>(thread.time_us);
+  const auto before_us = static_cast<uint64_t>(thread.time_us);
+  const uint64_t elapsed = static_cast<uint64_t>(time_us) - before_us;
   const int64_t phase = sample.time_ns - time_us * kNsPerUs;
-  AppendPlanes(columns[kTimeLow], columns[kTimeHigh], elapsed);
+  AppendPlanes(columns[kTimeLow], columns[kTimeHigh],
+               Difference(static_cast<uint64_t>(time_us), due_.FirstAfter(before_us)));
   thread.time_us = time_us;
 
   const int64_t wall_ns = static_cast<int64_t>(sample.wall_ns) + thread.wall_rest_ns;
@@ -201,6 +214,9 @@ Result<void> SampleDecoder::Decode(const BlockUnpacker& block,
   ByteReader ranks(block.column(kStackRanks));
   ByteReader ids(block.column(kStackIds));
   if (ranks.remaining() > kMaxSamplesPerBlock) return Corrupt("a block of too many samples");
+  if (!ranks.empty() && !DecodeDeadlines(block.column(kDeadlines))) {
+    return Corrupt("deadlines that make no sense");
+  }
   const size_t thread_count = tables_.thread_count();
   thread_time_us_.resize(thread_count);
   stack_count_ = std::min(stack_count_ + block.column(kParentLevels).size(), tables_.stack_count());
@@ -215,9 +231,8 @@ Result<void> SampleDecoder::Decode(const BlockUnpacker& block,
     thread += step;
     uint64_t& time_us = thread_time_us_[static_cast<size_t>(thread)];
     for (uint64_t i = 0; i < size; ++i) {
-      const uint64_t elapsed = times.Next();
-      const uint64_t wall_us = walls.Next(elapsed);
-      time_us += elapsed;
+      const uint64_t before_us = std::exchange(time_us, DecodeTime(time_us, times.Next()));
+      const uint64_t wall_us = walls.Next(time_us - before_us);
       Sample sample;
       sample.flags = flags.Next();
       const uint64_t cpu_us = Add(sample.flags & kSampleOnCpu ? wall_us : 0, cpus.Next());
@@ -240,6 +255,23 @@ Result<void> SampleDecoder::Decode(const BlockUnpacker& block,
     return Corrupt("samples that do not fill their columns");
   }
   return {};
+}
+
+bool SampleDecoder::DecodeDeadlines(ByteSpan column) {
+  due_.BeginBlock();
+  ByteReader in(column);
+  while (!in.empty()) {
+    DeadlineSeries series;
+    series.last_ns = static_cast<int64_t>(in.Varint());
+    series.period_ns = static_cast<int64_t>(in.Varint());
+    series.state = in.Varint();
+    if (!in.ok() || !due_.Add(series)) return false;
+  }
+  return true;
+}
+
+uint64_t SampleDecoder::DecodeTime(uint64_t before_us, uint64_t stored) {
+  return version_ == 1 ? before_us + stored : Add(due_.FirstAfter(before_us), stored);
 }
 
 std::optional<StackId> SampleDecoder::DecodeStack(ByteReader& ranks, ByteReader& ids) {

@@ -34,6 +34,7 @@ class StrobeWriter final : public RecordingSink {
   Result<void> Append(const Tables& tables, std::span<const Sample> samples,
                       const Quality& so_far) override;
   Result<void> Finish(const Tables& tables, const Quality& quality) override;
+  void Expect(const DeadlineSeries& series) override;
 
   /// Gives the descriptor back, for reading what was written. After Finish or an error.
   ScopedFd TakeFd();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The layout of a .strobe file, version 1; docs/format.md tells it at more length. Integers are
+// The layout of a .strobe file, version 2; docs/format.md tells it at more length. Integers are
 // little-endian. A varint is LEB128 of at most 64 bits; a zigzag is a varint that counts 0, -1, 1,
 // -2 ... as 0, 1, 2, 3 ...
 //
@@ -29,8 +29,7 @@
 //                    itself; 255: the distance is in kParentFar
 //   kParentFar       varint s minus parent
 //   kCalleeRanks     for each new stack: u8, the place of its frame in the recency list that
-//   belongs
-//                    to the frame of its parent; 255: not there, the frame is in kCalleeNew
+//                    belongs to the frame of its parent; 255: not there, the frame is in kCalleeNew
 //   kCalleeNew       zigzag frame minus the last one in this column
 //   kThreads         for each new or renamed thread: varint index, tid, interpreter, name
 //
@@ -38,8 +37,11 @@
 //   kGroups          for each thread seen: varint index minus the last of this block, or the index
 //                    itself; varint number of samples
 //   kTimeLow         u8 and
-//   kTimeHigh        varint: low byte and rest of the us since the thread's last sample
-//   kWallExceptions  where wall_us is not that: varint samples skipped, zigzag difference
+//   kTimeHigh        varint: low byte and rest of the zigzag number for time_us minus the first
+//                    deadline after the thread's last sample, as DueTimes tells it (version 1: of
+//                    the us since that sample)
+//   kWallExceptions  where wall_us is not the us since the thread's last sample: varint samples
+//                    skipped, zigzag difference
 //   kCpuLow          u8 and
 //   kCpuHigh         varint: low byte and rest of the zigzag number for
 //                    cpu_us - (flags & kSampleOnCpu ? wall_us : 0)
@@ -50,6 +52,8 @@
 //                    254: above that stack; 255: that stack or below it. See kStackIds
 //   kStackIds        for each 254: varint stack minus highest, less one;
 //                    for each 255: varint highest minus stack
+//   kDeadlines       for each new series of deadlines: varint last_ns, period_ns, state of its
+//                    DeadlineSeries
 //
 // A recency list has the last distinct values used, most recent first, at most kCalleeListSize or
 // kStackListSize of them. Using a value, in the list or not, moves it to the front.
@@ -70,7 +74,7 @@ namespace pystrobe::store {
 
 /// First byte not ASCII, last a newline: a file mangled by a text-mode copy does not match.
 inline constexpr std::array<uint8_t, 8> kMagic = {0x89, 'S', 'T', 'R', 'O', 'B', 'E', '\n'};
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;  ///< written; all from 1 on are read
 inline constexpr size_t kFileHeaderSize = kMagic.size() + 4;
 inline constexpr size_t kBlockHeaderSize = 9;
 
@@ -97,6 +101,7 @@ enum Column : uint8_t {
   kCountExceptions,
   kStackRanks,
   kStackIds,
+  kDeadlines,
   kColumnCount,
 };
 

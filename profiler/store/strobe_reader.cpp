@@ -101,7 +101,8 @@ std::string NewerBlock(const Block& block) {
                      block.begin);
 }
 
-Result<void> CheckFileHeader(ByteSpan header, const std::string& name) {
+/// The version of the format.
+Result<uint32_t> CheckFileHeader(ByteSpan header, const std::string& name) {
   if (header.empty()) return Fail(ErrorCode::kCorrupt, "{} is empty", name);
   const size_t compared = std::min(header.size(), kMagic.size());
   if (!std::equal(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(compared),
@@ -119,7 +120,7 @@ Result<void> CheckFileHeader(ByteSpan header, const std::string& name) {
         ErrorCode::kCorrupt, "Read it with the pystrobe that wrote it, or a newer one.",
         "{} is of format version {}, and this pystrobe reads up to {}", name, version, kVersion);
   }
-  return {};
+  return version;
 }
 
 }  // namespace
@@ -143,6 +144,7 @@ class StrobeFile::Impl {
 
   ScopedFd fd_;
   std::string name_;
+  uint32_t version_ = kVersion;
   Metadata metadata_;
   Tables tables_;
   Quality quality_;
@@ -164,7 +166,9 @@ Result<void> StrobeFile::Impl::Load() {
   const auto got = ReadAt(fd_.get(), 0, header, name_);
   if (!got) return std::unexpected(got.error());
   header.resize(*got);
-  if (auto checked = CheckFileHeader(header, name_); !checked) return checked;
+  const auto version = CheckFileHeader(header, name_);
+  if (!version) return std::unexpected(version.error());
+  version_ = *version;
 
   BlockScanner scanner(fd_.get(), name_, size);
   BlockUnpacker unpacker;
@@ -225,7 +229,7 @@ Result<void> StrobeFile::Impl::LoadBlock(const Block& block, BlockUnpacker& unpa
 Result<void> StrobeFile::Impl::ForEachSample(FunctionRef<void(const Sample&)> visit) const {
   BlockScanner scanner(fd_.get(), name_, end_);
   BlockUnpacker unpacker;
-  SampleDecoder decoder(tables_);
+  SampleDecoder decoder(tables_, version_);
   while (true) {
     const auto block = scanner.Next();
     if (!block) return std::unexpected(block.error());

@@ -18,7 +18,7 @@ namespace pystrobe::store {
 namespace {
 
 // Samples that span this much are sealed although more may be coming.
-constexpr int64_t kBlockNs = 1'000'000'000;
+constexpr int64_t kBlockNs = 1'250'000'000;
 // After an Append a block this old is sealed. Less than kBlockNs, so that a caller who appends
 // about once a second has each of its batches on disk when Append returns.
 constexpr int64_t kSealAfterAppendNs = 750'000'000;
@@ -81,6 +81,7 @@ class StrobeWriter::Impl {
   Result<void> Begin(const Metadata& metadata);
   Result<void> Append(const Tables& tables, std::span<const Sample> samples, const Quality& so_far);
   Result<void> Finish(const Tables& tables, const Quality& quality);
+  void Expect(const DeadlineSeries& series) { samples_.Expect(series); }
   ScopedFd TakeFd() { return std::move(fd_); }
 
  private:
@@ -179,6 +180,8 @@ Result<void> StrobeWriter::Append(const Tables& tables, std::span<const Sample> 
 Result<void> StrobeWriter::Finish(const Tables& tables, const Quality& quality) {
   return impl_->Finish(tables, quality);
 }
+
+void StrobeWriter::Expect(const DeadlineSeries& series) { impl_->Expect(series); }
 
 ScopedFd StrobeWriter::TakeFd() { return impl_->TakeFd(); }
 

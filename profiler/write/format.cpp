@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <cctype>
 
+#include "profiler/base/ascii.h"
 #include "profiler/write/writer.h"
 
 namespace pystrobe::write {
@@ -39,19 +39,15 @@ constexpr std::array kSuffixes = {
     Suffix{".json", Format::kJson},
 };
 
-bool EndsWithIgnoringCase(std::string_view text, std::string_view lower_suffix) {
-  if (text.size() < lower_suffix.size()) return false;
-  text.remove_prefix(text.size() - lower_suffix.size());
-  return std::ranges::equal(text, lower_suffix, [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == b;
-  });
+bool EndsWithIgnoringCase(std::string_view text, std::string_view suffix) {
+  return text.size() >= suffix.size() &&
+         EqualsIgnoringCase(text.substr(text.size() - suffix.size()), suffix);
 }
 
 // As a POSIX shell takes it: as it is when nothing in it is special, else in single quotes.
 std::string ShellQuoted(std::string_view word) {
   const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string_view("_-./+:@%,=").contains(c);
+    return IsLetter(c) || IsDigit(c) || std::string_view("_-./+:@%,=").contains(c);
   });
   if (plain) return std::string(word);
   std::string quoted = "'";

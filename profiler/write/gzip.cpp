@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "profiler/base/no_memory.h"
+
 namespace pystrobe::write {
 namespace {
 
@@ -22,6 +24,7 @@ GzipOutput::GzipOutput(Output& output)
     : output_(output), stream_(new z_stream{}), compressed_(kCompressedChunk) {
   const int status = deflateInit2(stream_.get(), Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindowBits,
                                   kMemoryLevel, Z_DEFAULT_STRATEGY);
+  if (status == Z_MEM_ERROR) FailToAllocate();
   if (status != Z_OK) result_ = Fail(ErrorCode::kIo, "starting gzip: zlib status {}", status);
 }
 

@@ -9,7 +9,8 @@
 //   stacks     columns up and frame; stack i, counted from 1, is stack i - up[i - 1] with a frame
 //              on top. Stack 0 is the empty one and not written.
 //   threads    name, tid, ..., and a column for each weight, one row for each of its stacks:
-//              "stack" counts from the row before, times are in microseconds
+//              "stack" counts from the row before, times are in microseconds; "unseen" has what of
+//              the empty stack's weights are without a look
 //
 // Only what the profile uses is written, renumbered in the order of the recording's ids, so that
 // what is near in the program is near in the file and the differences are small.
@@ -152,13 +153,21 @@ void WriteTimes(JsonWriter& json, std::string_view name, const std::vector<Stack
   });
 }
 
+void WriteUnseen(const Weights& unseen, JsonWriter& json) {
+  if (unseen == Weights{}) return;
+  json.Key("unseen").BeginObject().Field("samples", unseen.samples);
+  json.Field("cpuSamples", unseen.cpu_samples).Field("gilSamples", unseen.gil_samples);
+  json.Field("wall", unseen.wall_ns / 1000).Field("cpu", unseen.cpu_ns / 1000);
+  json.Field("gil", unseen.gil_ns / 1000).EndObject();
+}
+
 void WriteThread(const Tables& tables, const ThreadProfile& profile, const Used& used,
                  JsonWriter& json) {
   const Thread& thread = tables.thread(profile.thread);
   json.NewLine().BeginObject();
   json.Field("tid", thread.tid).Field("interpreter", thread.interpreter);
   json.Field("name", std::string_view(tables.text(thread.name)));
-  json.Field("idle", IsIdle(profile.total));
+  json.Field("idle", profile.idle);
   uint32_t before = 0;
   WriteColumn(json, "stack", profile.stacks, [&](const StackWeight& row) {
     return used.stacks[ToIndex(row.stack)] - std::exchange(before, used.stacks[ToIndex(row.stack)]);
@@ -169,6 +178,7 @@ void WriteThread(const Tables& tables, const ThreadProfile& profile, const Used&
   WriteTimes(json, "wall", profile.stacks, &Weights::wall_ns);
   WriteTimes(json, "cpu", profile.stacks, &Weights::cpu_ns);
   WriteTimes(json, "gil", profile.stacks, &Weights::gil_ns);
+  WriteUnseen(profile.unseen, json);
   json.EndObject();
 }
 
@@ -188,6 +198,10 @@ void WriteMetadata(const Metadata& metadata, JsonWriter& json) {
 void WriteQuality(const Metadata& metadata, const Quality& quality, JsonWriter& json) {
   json.NewLine().Key("quality").BeginObject();
   json.Field("sentence", std::string_view(QualityLine(metadata, quality)));
+  const Verdict verdict = Judge(quality);
+  json.Field("verdict", verdict == Verdict::kGood   ? "good"
+                        : verdict == Verdict::kFair ? "fair"
+                                                    : "bad");
   json.Field("duration", quality.duration_ns / 1000);
   json.Field("deadlines", quality.deadlines).Field("taken", quality.taken);
   json.Field("proved", quality.proved).Field("incomplete", quality.incomplete);

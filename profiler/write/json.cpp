@@ -36,6 +36,8 @@ class ProfileJson {
     json_.Field("until_ns", profile_.until_ns).EndObject();
     json_.NewLine().Key("total");
     WriteWeights(profile_.total);
+    json_.NewLine().Key("unseen");
+    WriteWeights(profile_.unseen);
     json_.NewLine().Field("idle_threads_hidden", profile_.idle_threads_hidden);
     WriteFunctions();
     WriteThreads();
@@ -73,7 +75,12 @@ class ProfileJson {
     json_.Field("run_delay_ns", quality.run_delay_ns).Field("own_cpu_ns", quality.own_cpu_ns);
     json_.Field("achieved_rate_hz", quality.achieved_rate_hz);
     json_.Field("final_rate_hz", quality.final_rate_hz);
-    json_.Field("cpu_source", quality.cpu_source).EndObject();
+    json_.Field("cpu_source", quality.cpu_source);
+    json_.Field("pause_mode", quality.pause_mode);
+    json_.Field("thread_ns", quality.thread_ns);
+    json_.Field("unseen_ns", quality.unseen_ns);
+    if (quality.limited_ns) json_.Field("limited_ns", *quality.limited_ns);
+    json_.EndObject();
   }
 
   void WriteWeights(const Weights& weights) {

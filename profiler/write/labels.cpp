@@ -21,27 +21,38 @@ std::string Counted(uint64_t count, std::string_view one, std::string_view sever
   return fmt::format("{} {}", GroupDigits(count), count == 1 ? one : several);
 }
 
-/// Whether max_overhead made the deadlines fewer, be it for a while.
-bool Lowered(const Metadata& metadata, const Quality& quality) {
-  if (metadata.max_overhead <= 0) return false;
-  if (quality.final_rate_hz > 0 && quality.final_rate_hz < metadata.wanted_rate_hz * 0.995) {
-    return true;
-  }
+/// Why there were fewer deadlines than wanted, if max_overhead made them fewer.
+enum class Fewer { kNo, kAtTheStart, kToHoldTheLimit };
+
+Fewer WhyFewer(const Metadata& metadata, const Quality& quality) {
+  if (metadata.max_overhead <= 0) return Fewer::kNo;
+  const double seconds = static_cast<double>(quality.duration_ns) / 1e9;
+  const double wanted = metadata.wanted_rate_hz * seconds;
+  const bool below_at_end =
+      quality.final_rate_hz > 0 && quality.final_rate_hz < metadata.wanted_rate_hz * 0.995;
   // Distances of deadlines are random: few of them prove nothing.
   constexpr double kEnough = 100;
-  const double wanted = metadata.wanted_rate_hz * static_cast<double>(quality.duration_ns) / 1e9;
-  return wanted >= kEnough && static_cast<double>(quality.deadlines) < 0.9 * wanted;
+  const auto deadlines = static_cast<double>(quality.deadlines);
+  if (!below_at_end && (wanted < kEnough || deadlines >= 0.9 * wanted)) return Fewer::kNo;
+  if (!quality.limited_ns) return Fewer::kNo;  // an older file, which does not tell why
+  return *quality.limited_ns > 0 ? Fewer::kToHoldTheLimit : Fewer::kAtTheStart;
 }
 
 std::string Rate(const Metadata& metadata, const Quality& quality) {
-  std::string text = fmt::format(" at {}", RateText(quality.achieved_rate_hz));
-  if (metadata.wanted_rate_hz > 0) text += " of " + RateText(metadata.wanted_rate_hz);
-  text += " Hz";
-  if (Lowered(metadata, quality)) {
-    text += fmt::format(", lowered to hold the target about {} % of its time",
-                        PercentText(metadata.max_overhead));
+  std::string text = fmt::format(", {} a second", RateText(quality.achieved_rate_hz));
+  if (metadata.wanted_rate_hz <= 0) return text;
+  text += fmt::format(" ({} wanted", RateText(metadata.wanted_rate_hz));
+  switch (WhyFewer(metadata, quality)) {
+    case Fewer::kNo:
+      break;
+    case Fewer::kAtTheStart:
+      text += "; begun slowly, to learn the cost";
+      break;
+    case Fewer::kToHoldTheLimit:
+      text += fmt::format(", lowered to hold the target about {} % of its time",
+                          PercentText(metadata.max_overhead));
   }
-  return text;
+  return text + ")";
 }
 
 std::string Trust(const Quality& quality) {
@@ -57,38 +68,100 @@ std::string Trust(const Quality& quality) {
   return text;
 }
 
-std::string Misses(const Quality& quality) {
+std::string Misses(const Metadata& metadata, const Quality& quality) {
   std::string text =
       fmt::format("; {} late, {} lost", GroupDigits(quality.late), GroupDigits(quality.lost));
   constexpr uint64_t kWorthAWord = 10;
   if (quality.lost >= kWorthAWord && quality.lost > quality.deadlines / 10) {
-    text += " (more deadlines than the machine could meet: ask for a lower rate, or free a CPU)";
+    // With a limit the rate was left to us.
+    text +=
+        metadata.max_overhead > 0
+            ? " (the machine was too busy for more)"
+            : " (more deadlines than the machine could meet: ask for a lower rate, or free a CPU)";
   }
   return text;
 }
 
+/// From this share on: threads that are born while sampling wait a moment for their first look.
+constexpr double kWorthSaying = 0.01;
+
+std::string Unseen(const Quality& quality) {
+  const double share =
+      Share(static_cast<int64_t>(quality.unseen_ns), static_cast<int64_t>(quality.thread_ns));
+  if (share < kWorthSaying) return "";
+  return fmt::format(
+      "; {} % of the threads' wall time without a stack: before the first look at a thread, or "
+      "while the sampler had no CPU",
+      PercentText(share));
+}
+
+std::string OtherPause(const Metadata& metadata, const Quality& quality) {
+  if (quality.pause_mode.empty() || quality.pause_mode == metadata.pause_mode) return "";
+  return fmt::format("; pausing by {} at first, by {} at the end", metadata.pause_mode,
+                     quality.pause_mode);
+}
+
 std::string Cost(const Quality& quality) {
-  std::string text = fmt::format("; target held {} ({} %)", Time(quality.held_ns),
+  std::string text = fmt::format("; target held {} ({} % of the time)", Time(quality.held_ns),
                                  PercentText(Share(quality.held_ns, quality.duration_ns)));
   if (quality.run_delay_ns > 0) {
-    text += fmt::format(", of {} that it waited for a CPU in all", Time(quality.run_delay_ns));
+    text += fmt::format("; it waited {} for a CPU in all, for us and for others",
+                        Time(quality.run_delay_ns));
   }
   return text +
          fmt::format("; own CPU {} %", PercentText(Share(quality.own_cpu_ns, quality.duration_ns)));
 }
 
+/// Why a recording is doubtful; nullptr: it is not.
+const char* Doubt(const Quality& quality) {
+  // One or two of a short run say nothing of it.
+  const auto many = [](uint64_t part, uint64_t whole) { return part > 2 && 100 * part > whole; };
+  if (!quality.complete) return "cut off";
+  if (many(quality.lost, quality.deadlines)) return "samples lost";
+  if (many(quality.incomplete, quality.taken)) return "stacks incomplete";
+  if (many(quality.taken - quality.proved, quality.taken)) return "stacks not proved";
+  return nullptr;
+}
+
+std::string VerdictText(const Quality& quality) {
+  const Verdict verdict = Judge(quality);
+  if (verdict == Verdict::kDoubtful) return fmt::format("doubtful ({}); ", Doubt(quality));
+  if (quality.taken < kFewestSamples) return "too few to judge; ";
+  return verdict == Verdict::kGood ? "good; " : "fair; ";
+}
+
 }  // namespace
+
+Verdict Judge(const Quality& quality) {
+  if (Doubt(quality) != nullptr) return Verdict::kDoubtful;
+  const bool good = quality.taken >= kFewestSamples && quality.proved == quality.taken;
+  return good ? Verdict::kGood : Verdict::kFair;
+}
 
 std::string ThreadLabel(const Thread& thread, const Tables& tables) {
   const std::string& name = tables.text(thread.name);
+  if (!thread.is_real()) return name;
   std::string label = fmt::format("{} [{}", name.empty() ? "thread" : name, thread.tid);
   if (thread.interpreter != 0) label += fmt::format(", interpreter {}", thread.interpreter);
   return label + "]";
 }
 
+std::string FirstLine(std::string_view argument, std::string_view ellipsis) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  if (argument.find('\n') == std::string_view::npos) return std::string(argument);
+  argument.remove_prefix(std::min(argument.find_first_not_of(kBlank), argument.size()));
+  const std::string_view line = argument.substr(0, argument.find_first_of("\r\n"));
+  const bool is_all = argument.find_last_not_of(kBlank) < line.size() || argument.empty();
+  return std::string(line) + std::string(is_all ? "" : ellipsis);
+}
+
 std::string Title(const Metadata& metadata, const WriteOptions& options) {
   if (!options.title.empty()) return options.title;
-  if (!metadata.command.empty()) return fmt::format("{}", fmt::join(metadata.command, " "));
+  if (!metadata.command.empty()) {
+    std::vector<std::string> lines;
+    for (const std::string& argument : metadata.command) lines.push_back(FirstLine(argument, "…"));
+    return fmt::format("{}", fmt::join(lines, " "));
+  }
   return metadata.executable.empty() ? "pystrobe" : metadata.executable;
 }
 
@@ -98,15 +171,15 @@ std::string_view FunctionName(const Function& function, const Tables& tables) {
 }
 
 std::string QualityLine(const Metadata& metadata, const Quality& quality) {
-  std::string line = Counted(quality.taken, "sample", "samples");
-  line += Rate(metadata, quality) + Trust(quality) + Misses(quality);
+  std::string line = VerdictText(quality) + Counted(quality.taken, "sample", "samples");
+  line += Rate(metadata, quality) + Trust(quality) + Misses(metadata, quality);
   if (quality.incomplete > 0) {
     line += fmt::format(", {} incomplete", GroupDigits(quality.incomplete));
   }
   if (quality.unresolved > 0) {
     line += ", " + Counted(quality.unresolved, "frame without a name", "frames without a name");
   }
-  line += Cost(quality);
+  line += Unseen(quality) + OtherPause(metadata, quality) + Cost(quality);
   if (quality.cpu_source == "stat") line += "; CPU times from 10 ms ticks";
   if (!quality.complete) line += "; cut off: figures are as of the last block";
   return line;

@@ -31,7 +31,7 @@ class OutputBuffer {
   }
 
  private:
-  static constexpr size_t kFlushAt = 64 * 1024;
+  static constexpr size_t kFlushAt = size_t{64} << 10;
 
   void Flush() {
     if (ok() && !pending_.empty()) result_ = output_.Write(pending_);

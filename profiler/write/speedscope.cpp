@@ -74,20 +74,17 @@ class SpeedscopeWriter {
   }
 
  private:
-  // The range as Fold() takes it.
-  bool Covers(const Sample& sample) const {
-    if (profile_.since_ns > 0 && sample.time_ns <= profile_.since_ns) return false;
-    return sample.time_ns <= profile_.until_ns;
-  }
-
   // One pass over the recording: visit(slot, run) for the threads in [first, last), each thread's
   // runs in order of time, threads mixed.
   template <typename Visit>
   Result<void> ForEachRun(size_t first, size_t last, Visit visit) const {
     std::vector<RunOfSamples> open(last - first);
-    auto read = profile_.recording->ForEachSample([&](const Sample& sample) {
-      const size_t slot = slot_of_thread_[ToIndex(sample.thread)];
-      if (slot < first || slot >= last || !Covers(sample)) return;
+    auto read = profile_.recording->ForEachSample([&](const Sample& whole) {
+      const size_t slot = slot_of_thread_[ToIndex(whole.thread)];
+      if (slot < first || slot >= last) return;
+      const std::optional<Sample> part = PartOf(whole, profile_.since_ns, profile_.until_ns);
+      if (!part) return;
+      const Sample& sample = *part;
       const uint64_t weight_ns = WeightOf(sample, options_.mode);
       if (weight_ns == 0) return;
       RunOfSamples& run = open[slot - first];

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <pybind11/stl.h>
+
 #include <cmath>
 #include <memory>
 
@@ -68,7 +70,9 @@ py::dict ToDict(const Quality& quality) {
       "duration_ns"_a = quality.duration_ns, "held_ns"_a = quality.held_ns,
       "run_delay_ns"_a = quality.run_delay_ns, "own_cpu_ns"_a = quality.own_cpu_ns,
       "achieved_rate_hz"_a = quality.achieved_rate_hz, "final_rate_hz"_a = quality.final_rate_hz,
-      "complete"_a = quality.complete, "cpu_source"_a = ToStr(quality.cpu_source));
+      "complete"_a = quality.complete, "cpu_source"_a = ToStr(quality.cpu_source),
+      "pause_mode"_a = ToStr(quality.pause_mode), "thread_ns"_a = quality.thread_ns,
+      "unseen_ns"_a = quality.unseen_ns, "limited_ns"_a = quality.limited_ns);
 }
 
 py::list ThreadList(const Profile& profile) {
@@ -113,12 +117,12 @@ py::dict ReadReport(const std::string& path, const ReportOptions& options) {
     return MakeReport(path, *mode, fold);
   }();
   const Report report = ValueOrRaise(std::move(result));
-  return py::dict("metadata"_a = ToDict(report.file->metadata()),
-                  "quality"_a = ToDict(report.file->quality()),
-                  "cut_off"_a = ToStr(report.file->cut_off()), "mode"_a = ToStr(options.mode),
-                  "total"_a = ToDict(report.profile.total),
-                  "idle_threads_hidden"_a = report.profile.idle_threads_hidden,
-                  "threads"_a = ThreadList(report.profile), "functions"_a = FunctionList(report));
+  return py::dict(
+      "metadata"_a = ToDict(report.file->metadata()), "quality"_a = ToDict(report.file->quality()),
+      "cut_off"_a = ToStr(report.file->cut_off()), "mode"_a = ToStr(options.mode),
+      "total"_a = ToDict(report.profile.total), "unseen"_a = ToDict(report.profile.unseen),
+      "idle_threads_hidden"_a = report.profile.idle_threads_hidden,
+      "threads"_a = ThreadList(report.profile), "functions"_a = FunctionList(report));
 }
 
 }  // namespace pystrobe::pyext

@@ -17,7 +17,7 @@ class Weights:
     """How much of the recording something got, by each of the three measures."""
 
     samples: int
-    cpu_samples: int  #: of those, while running or runnable
+    cpu_samples: int  #: of those, where the thread used CPU time
     gil_samples: int  #: of those, while holding the interpreter's lock
     wall_ns: int
     cpu_ns: int  #: as the kernel charged it
@@ -56,7 +56,7 @@ class Metadata:
     python_version: str
     host: str
     pystrobe_version: str
-    pause_mode: str  #: how running threads were held still
+    pause_mode: str  #: how running threads were held still, at first
     start_unix_ns: int
     wanted_rate_hz: float
     max_overhead: float  #: 0: no limit
@@ -86,6 +86,11 @@ class Quality:
     final_rate_hz: float
     complete: bool  #: False: the sampler was cut off
     cpu_source: str  #: "schedstat" (exact) or "stat" (10 ms ticks)
+    pause_mode: str  #: how running threads were held still at the end; empty in older files
+    thread_ns: int  #: wall time of all threads together
+    unseen_ns: int  #: of it, without a look at the thread: its stack is not known
+    #: of duration_ns, at less than the wanted rate because of max_overhead; None in older files
+    limited_ns: int | None
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,7 @@ class Report:
     quality: Quality
     mode: Mode
     total: Weights
+    unseen: Weights  #: of `total`, without a look at the thread: in no function
     threads: tuple[ThreadTimes, ...]  #: by descending CPU time
     functions: tuple[FunctionTimes, ...]  #: by descending own time in `mode`
     idle_threads_hidden: int
@@ -123,6 +129,7 @@ def read(
         quality=Quality(**raw["quality"]),
         mode=mode,
         total=Weights(**raw["total"]),
+        unseen=Weights(**raw["unseen"]),
         threads=tuple(_weighted(ThreadTimes, thread) for thread in raw["threads"]),
         functions=tuple(_weighted(FunctionTimes, row) for row in raw["functions"]),
         idle_threads_hidden=raw["idle_threads_hidden"],

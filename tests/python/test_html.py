@@ -33,7 +33,7 @@ from html_page import (
     settle,
 )
 
-EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide"]
+EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide", "gaps"]
 
 # --- what is in the file ---
 
@@ -78,7 +78,8 @@ def test_the_file_holds_what_the_json_report_holds(example: Example, name: str) 
             values = thread.get(column, [0] * len(thread["stack"]))
             unit = 1000 if key.endswith("_ns") else 1
             assert sum(values) * unit == pytest.approx(expected["total"][key], abs=unit / 2)
-        written = {stack: thread["wall"][row] for stack, row in stacks_of(html, thread)}
+        wall = thread.get("wall", [0] * len(thread["stack"]))
+        written = {stack: wall[row] for stack, row in stacks_of(html, thread)}
         assert written == wall_by_stack(report, expected)
 
 
@@ -117,7 +118,7 @@ def test_tells_what_was_profiled_and_how_well(shop: Browser) -> None:
     for fact in ("pid 4242", "Python 3.13.0", "example", "1.00 s", "pystrobe 0.1.0"):
         assert fact in shop.text("#facts")
     # Each entry of the example counts as one sample: 700 and two waits, and 500.
-    for fact in ("1,202 samples at ", "all proved exact", "0 lost", "target held 6.01 ms"):
+    for fact in ("1,202 samples, ", "all proved exact", "0 lost", "target held 6.01 ms"):
         assert fact in shop.text("#quality")
 
 
@@ -200,27 +201,37 @@ def test_zoom_stays_when_the_mode_changes(shop: Browser) -> None:
 def test_search_highlights_and_gives_a_percentage(shop: Browser) -> None:
     plain = fill(shop, encode(shop))
     # Nested matches count once: main and the <module> it is in are both of shop.py.
-    assert set_query(shop, "SHOP.py") == "66.7 % in 2 calls"
-    assert set_query(shop, "json") == "40.0 % in 1 call"
+    assert set_query(shop, "SHOP.py") == "66.7 % in 2 places"
+    assert set_query(shop, "json") == "40.0 % in 1 place"
     next_frame(shop)
     marked, dimmed = fill(shop, encode(shop)), fill(shop, Node(shop, 2, 0.7, 1))
     assert len({plain, marked, dimmed}) == 3
     assert list(rows(shop)) == ["Json.encode"]
-    assert set_query(shop, "/^(read|crunch) /") == "53.3 % in 2 calls"
-    assert set_query(shop, "/(/") == "nothing found"
+    assert set_query(shop, "/^(read|crunch) /") == "53.3 % in 2 places"
+    assert set_query(shop, "/(/") == "not a regular expression"
+    assert set_query(shop, "/none/") == "nothing found"
     node = encode(shop)
     set_query(shop, "encode")
     shop.click_at(node.x, node.y)
     settle(shop, "in Json.encode")
-    assert shop.text("#found") == "100 % of view, 40.0 % of all in 1 call"
+    assert shop.text("#found") == "100 % of view, 40.0 % of all in 1 place"
 
 
 def test_search_by_keyboard(shop: Browser) -> None:
     shop.keys("/", "crunch")
-    assert shop.text("#found") == "33.3 % in 1 call"
+    assert shop.text("#found") == "33.3 % in 1 place"
     shop.keys("Escape")
     assert shop.script("return document.querySelector('#query').value") == ""
     assert len(rows(shop)) == 6
+
+
+def test_escape_closes_the_help_first(shop: Browser) -> None:
+    shop.keys("?")
+    assert not shop.script("return document.querySelector('#keys').hidden")
+    set_query(shop, "crunch")
+    shop.keys("Escape")
+    assert shop.script("return document.querySelector('#keys').hidden")
+    assert shop.text("#found") == "33.3 % in 1 place"
 
 
 def test_enter_goes_from_match_to_match(shop: Browser) -> None:
@@ -265,7 +276,7 @@ def test_table_is_sorted_as_asked_and_linked_to_the_graph(shop: Browser) -> None
     plain = fill(shop, encode(shop))
     shop.click("tbody tr:nth-child(3)")
     assert shop.script("return document.querySelectorAll('tr[aria-selected=true]').length") == 1
-    assert shop.text("#found").endswith("in 1 call")
+    assert shop.text("#found").endswith("in 1 place")
     next_frame(shop)
     assert fill(shop, encode(shop)) != plain
     shop.keys("Escape")
@@ -304,7 +315,7 @@ def test_tooltip_tells_place_times_and_lines(shop: Browser) -> None:
     shop.move_to(node.x, node.y)
     tip = " ".join(shop.text("#tip").split())
     for part in (
-        "Json.encode /app/json.py:10 · 600 thread samples",
+        "Json.encode defined at /app/json.py:10 · hottest line 12 · 600 thread samples",
         "Self 600 ms 40.0 % Total 600 ms 40.0 %",
         "line 12 400 ms self 66.7 % line 14 200 ms self 33.3 %",
     ):
@@ -317,10 +328,30 @@ def test_tooltip_tells_place_times_and_lines(shop: Browser) -> None:
     assert shop.script("return document.querySelector('#tip').hidden")
 
 
+def test_boxes_name_the_line_that_takes_the_time(shop: Browser) -> None:
+    """As profilers do: the line executed, or called from; not the one of `def`."""
+    shop.script(
+        "window.drawn = [];"
+        "const draw = CanvasRenderingContext2D.prototype.fillText;"
+        "CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {"
+        "  drawn.push(text);"
+        "  draw.call(this, text, ...at);"
+        "}"
+    )
+    shop.click("#flip")
+    next_frame(shop)
+    drawn = shop.script("return window.drawn")
+    places = {name: place for name, place in zip(drawn, drawn[1:]) if ":" in place}
+    assert places["Json.encode"] == "app/json.py:12"
+    assert places["main"] == "app/shop.py:33"
+
+
 def test_the_graph_is_walked_by_keyboard(shop: Browser) -> None:
     shop.script("document.querySelector('#graph').focus()")
     shop.keys("Down", "Down", "Down", "Down", "Right")
-    assert shop.text("#detail").startswith("read · /app/socket.py:5 · self 300 ms (20.0 %)")
+    assert shop.text("#detail").startswith(
+        "read · defined at /app/socket.py:5 · hottest line 7 · self 300 ms (20.0 %)"
+    )
     shop.keys("Left", "Up")
     assert shop.text("#detail").startswith("main · ")
     shop.keys("Enter")
@@ -354,4 +385,28 @@ def test_names_are_text_whatever_they_hold(page: Browser, example: Example) -> N
     assert "</script><!--" in found
     assert "<unknown>" in found
     assert "1 thread" not in page.text("#path")
-    assert "outside Python functions 1.00 ms" in page.text("#detail")
+    assert found["outside Python"][0] == "2.9 %"
+
+
+def test_time_in_no_function_has_a_box_and_a_row(page: Browser, example: Example) -> None:
+    page.open(example("gaps", ".html"))
+    assert rows(page) == {
+        "serve": ("60.0 %", "60.0 %", "app/serve.py:5"),
+        "outside Python": ("20.0 %", "20.0 %", ""),
+        "without a stack": ("20.0 %", "20.0 %", ""),
+    }
+    box = Node(page, 1, 0.8, 1)
+    assert fill(page, box) == fill(page, Node(page, 0, 0, 1)), "neutral, as all that is no code"
+    page.move_to(box.x, box.y)
+    assert "Before the first look at a thread, or while the sampler had no CPU" in page.text("#tip")
+    assert "20.0 ms wall time, 20.0 %" not in page.text("#path")
+    page.click_at(box.x, box.y)
+    settle(page, "in without a stack")
+    assert "20.0 ms wall time, 20.0 % of all" in page.text("#path")
+    page.keys("Escape", "c")
+    assert "200 ms CPU time in 1 thread" in page.text("#path")
+    assert rows(page)["threads never seen"][0] == "60.0 %"
+    assert "without a stack" not in rows(page)
+    page.click("#by-module")
+    assert rows(page)["threads never seen"] == ("60.0 %", "60.0 %", "")
+    assert set_query(page, "seen") == "nothing found"

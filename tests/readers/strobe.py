@@ -18,8 +18,8 @@ MAGIC = b"\x89STROBE\n"
 (
     QUALITY, STRING_LENGTHS, STRING_BYTES, FUNCTIONS, FRAMES, PARENT_LEVELS, PARENT_FAR,
     CALLEE_RANKS, CALLEE_NEW, THREADS, GROUPS, TIME_LOW, TIME_HIGH, WALL_EXCEPTIONS, CPU_LOW,
-    CPU_HIGH, FLAG_RUNS, COUNT_EXCEPTIONS, STACK_RANKS, STACK_IDS,
-) = range(20)  # fmt: skip
+    CPU_HIGH, FLAG_RUNS, COUNT_EXCEPTIONS, STACK_RANKS, STACK_IDS, DEADLINES,
+) = range(21)  # fmt: skip
 COUNTERS = [
     "deadlines",
     "samples",
@@ -35,6 +35,13 @@ COUNTERS = [
 ]
 DURATIONS = ["duration", "held", "run_delay", "own_cpu"]
 METADATA_TEXTS = ["executable", "python", "host", "pystrobe", "pause"]
+
+
+MASK = (1 << 64) - 1
+
+
+def unzigzag(value: int) -> int:
+    return value >> 1 if value % 2 == 0 else -(value + 1 >> 1)
 
 
 class In:
@@ -59,8 +66,7 @@ class In:
                 return value
 
     def zigzag(self) -> int:
-        value = self.varint()
-        return value >> 1 if value % 2 == 0 else -(value + 1 >> 1)
+        return unzigzag(self.varint())
 
     def take(self, size: int) -> bytes:
         self.at += size
@@ -109,16 +115,24 @@ class Reader:
         self.quality: dict[str, int] = dict.fromkeys(COUNTERS + DURATIONS, 0)
         self.rates = (0.0, 0.0)
         self.cpu_source = ""
+        self.pause = ""
+        self.thread_times = [0, 0]
+        self.limited: int | None = None
         self.complete = False
         self.last_new_callee = 0
         self.callees: dict[int, list[int]] = {}
         self.recent: list[int] = []
         self.highest = 0
         self.times: dict[int, int] = {}
+        self.version = 0
+        self.due: list[int] = []
+        self.series = [0, 1, 1]
+        self.draws_left = 0
 
     def read(self, data: bytes) -> None:
         assert data[:8] == MAGIC, "not a .strobe file"
-        assert data[8:12] == b"\x01\0\0\0", "another version"
+        (self.version,) = struct.unpack_from("<I", data, 8)
+        assert self.version in (1, 2), "another version"
         at = 12
         while at < len(data) and not self.complete:
             crc, length, kind = struct.unpack_from("<IIc", data, at)
@@ -126,6 +140,7 @@ class Reader:
             content = In(zstandard.decompress(data[at + 9 : at + 9 + length]))
             sizes = [content.varint() for _ in range(content.varint())]
             columns = [content.take(size) for size in sizes]
+            columns += [b""] * (DEADLINES + 1 - len(columns))
             assert not content.more()
             if kind == b"H":
                 self.read_metadata(In(columns[0]))
@@ -152,6 +167,11 @@ class Reader:
             self.quality[name] += column.zigzag()
         self.rates = column.rate(), column.rate()
         self.cpu_source = column.text() or self.cpu_source
+        if column.more():
+            self.pause = column.text() or self.pause
+            self.thread_times = [time + column.zigzag() for time in self.thread_times]
+        if column.more():
+            self.limited = (self.limited or 0) + column.zigzag()
 
     def read_definitions(self, columns: list[In]) -> None:
         while columns[STRING_LENGTHS].more():
@@ -192,7 +212,43 @@ class Reader:
         use(recent, frame, 64)
         self.stacks.append((parent, frame))
 
+    def draw(self) -> bool:
+        last, period, state = self.series
+        if self.draws_left == 0 or last > 1 << 60:
+            return False
+        self.draws_left -= 1
+        state ^= state >> 12
+        state ^= state << 25 & MASK
+        state ^= state >> 27
+        last += period // 2 + (state * 0x2545F4914F6CDD1D & MASK) // 2048 % period
+        self.series = [last, period, state]
+        self.due.append(last // 1000)
+        return True
+
+    def first_due_after(self, time: int) -> int:
+        if not self.due or time < self.due[0]:
+            return time
+        while self.due[-1] <= time:
+            if not self.draw():
+                return time
+        return next(due for due in self.due if due > time)
+
+    def read_deadlines(self, column: In) -> None:
+        self.draws_left = 65536
+        del self.due[:-32768]
+        while column.more():
+            series = [column.varint() for _ in range(3)]
+            begin = series[0] // 1000
+            while self.due and self.due[-1] < begin and self.draw():
+                pass
+            while self.due and self.due[-1] >= begin:
+                self.due.pop()
+            self.due.append(begin)
+            self.series = series
+
     def read_samples(self, columns: list[bytes]) -> None:
+        if columns[STACK_RANKS]:
+            self.read_deadlines(In(columns[DEADLINES]))
         groups, low, high = In(columns[GROUPS]), In(columns[TIME_LOW]), In(columns[TIME_HIGH])
         cpu_low, cpu_high = In(columns[CPU_LOW]), In(columns[CPU_HIGH])
         walls, counts = Exceptions(columns[WALL_EXCEPTIONS]), Exceptions(columns[COUNT_EXCEPTIONS])
@@ -201,14 +257,18 @@ class Reader:
         while groups.more():
             thread += groups.varint()
             for _ in range(groups.varint()):
-                elapsed = low.u8() + (high.varint() << 8)
-                self.times[thread] = self.times.get(thread, 0) + elapsed
-                wall = walls.next(elapsed)
+                stored = low.u8() + (high.varint() << 8)
+                before = self.times.get(thread, 0)
+                if self.version == 1:
+                    self.times[thread] = before + stored
+                else:
+                    self.times[thread] = self.first_due_after(before) + unzigzag(stored)
+                wall = walls.next(self.times[thread] - before)
                 if run == 0:
                     flags, run = runs.u8(), runs.varint()
                 run -= 1
                 number = cpu_low.u8() + (cpu_high.varint() << 8)
-                cpu = number >> 1 if number % 2 == 0 else -(number + 1 >> 1)
+                cpu = unzigzag(number)
                 if flags & 2:
                     cpu += wall
                 count = counts.next(1)
@@ -252,6 +312,11 @@ class Reader:
             f"quality achieved {self.rates[0]:g} final {self.rates[1]:g} complete {complete}"
             f" source {self.cpu_source}"
         )
+        if self.pause or any(self.thread_times):
+            threads, unseen = self.thread_times
+            out.append(f"quality pause {self.pause} threads {threads} unseen {unseen}")
+        if self.limited is not None:
+            out.append(f"quality limited {self.limited}")
         return out
 
 

@@ -8,7 +8,7 @@
 /**
  * @typedef {object} Palette
  * @property {number} lightness
- * @property {Record<'own' | 'package' | 'stdlib', number>} chroma
+ * @property {Record<'own' | 'package' | 'stdlib' | 'note', number>} chroma
  * @property {string} text
  * @property {string} faintText
  */
@@ -16,7 +16,7 @@
 /** @type {Palette} */
 export const LIGHT = {
   lightness: 0.84,
-  chroma: {own: 0.1, package: 0.075, stdlib: 0.04},
+  chroma: {own: 0.1, package: 0.075, stdlib: 0.04, note: 0},
   text: '#14161a',
   faintText: '#14161ab8',
 };
@@ -24,7 +24,7 @@ export const LIGHT = {
 /** @type {Palette} */
 export const DARK = {
   lightness: 0.43,
-  chroma: {own: 0.095, package: 0.065, stdlib: 0.032},
+  chroma: {own: 0.095, package: 0.065, stdlib: 0.032, note: 0},
   text: '#f4f5f7',
   faintText: '#f4f5f7c4',
 };
@@ -40,7 +40,7 @@ export function hashOf(text) {
 
 /**
  * @param {Palette} palette
- * @param {{kind: 'own' | 'package' | 'stdlib', module: string}} origin
+ * @param {{kind: 'own' | 'package' | 'stdlib' | 'note', module: string}} origin
  * @param {string} name  a module's functions differ a little
  */
 export function colorOf(palette, origin, name) {

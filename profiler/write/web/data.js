@@ -9,7 +9,7 @@
 
 /**
  * @typedef {object} Thread
- * @property {number} tid
+ * @property {number} tid              0: no thread, but what threads that were not sampled used
  * @property {number} interpreter
  * @property {string} name
  * @property {boolean} idle
@@ -27,12 +27,20 @@
  * @property {Mode} mode               the view to open with
  * @property {string} title
  * @property {Thread[]} threads        by descending CPU time
- * @property {{name: string, file: string, line: number}[]} functions
+ * @property {Func[]} functions      the last ones are NOTES
  * @property {Int32Array} frameFunction
  * @property {Int32Array} frameLine
  * @property {Int32Array} stackParent  less than the stack's own index; stack 0 is the empty one
  * @property {Int32Array} stackFrame   -1 for the empty stack
  * @property {Skeleton} skeleton
+ */
+
+/**
+ * @typedef {object} Func
+ * @property {string} name
+ * @property {string} file
+ * @property {number} line
+ * @property {string} [note]  it is no function, but this
  */
 
 /**
@@ -47,6 +55,7 @@
  * @property {Int32Array} children
  * @property {Int32Array} memberStart  likewise: the stacks of each node
  * @property {Int32Array} members
+ * @property {number} firstNote        nodes from here on are of NOTES
  */
 
 /**
@@ -80,6 +89,11 @@
 
 export const ROOT = -1;
 
+/** @param {Thread} thread */
+export function isReal(thread) {
+  return thread.tid !== 0;
+}
+
 /** The `func` of a node that stands for a thread. @param {number} index */
 export function threadNode(index) {
   return -2 - index;
@@ -88,41 +102,67 @@ export function threadNode(index) {
 /** @type {Mode[]} */
 export const MODES = ['wall', 'cpu', 'gil'];
 
+/** What stands in the graph and in the table for time in no function. @type {Func[]} */
+const NOTES = [
+  {name: 'outside Python', note: 'A thread was looked at and was in no Python function'},
+  {name: 'without a stack',
+   note: 'Before the first look at a thread, or while the sampler had no CPU'},
+  {name: 'threads never seen',
+   note: 'CPU time of threads that lived too briefly to be seen (a higher -r sees more) or ran no Python'},
+].map((note) => ({...note, file: '', line: 0}));
+const [OUTSIDE, WITHOUT_LOOK, NEVER_SEEN] = NOTES.keys();
+
 /**
  * @param {any} raw  what html.cpp wrote
  * @returns {Profile}
  */
 export function decodeProfile(raw) {
-  /** @type {{name: string, file: string, line: number}[]} */
+  /** @type {Func[]} */
   const functions = raw.functions.name.map((/** @type {number} */ name, /** @type {number} */ i) => ({
     name: raw.strings[name],
     file: raw.strings[raw.functions.file[i]],
     line: raw.functions.line[i],
   }));
   const stackParent = Int32Array.from([1, ...raw.stacks.up], (up, i) => i - up);
+  const stackCount = stackParent.length;
+  const frameCount = raw.frames.function.length;
   const profile = {
     meta: raw.meta,
     quality: raw.quality,
     range: raw.range,
     mode: raw.mode,
     title: raw.title,
-    threads: raw.threads.map(decodeThread),
-    functions,
-    frameFunction: Int32Array.from(raw.frames.function),
-    frameLine: Int32Array.from(raw.frames.line),
-    stackParent,
-    stackFrame: Int32Array.from([-1, ...raw.stacks.frame]),
+    threads: raw.threads.map((/** @type {any} */ thread) => decodeThread(thread, stackCount)),
+    functions: [...functions, ...NOTES],
+    frameFunction: Int32Array.from([...raw.frames.function, ...NOTES.map((_, i) => functions.length + i)]),
+    frameLine: Int32Array.from([...raw.frames.line, ...NOTES.map(() => 0)]),
+    stackParent: Int32Array.from([...stackParent, ...NOTES.map(() => 0)]),
+    stackFrame: Int32Array.from([-1, ...raw.stacks.frame, ...NOTES.map((_, i) => frameCount + i)]),
   };
   return {...profile, skeleton: buildSkeleton(profile)};
 }
 
-/** @param {any} raw @returns {Thread} */
-function decodeThread(raw) {
-  const stacks = Int32Array.from(raw.stack);
-  for (let i = 1; i < stacks.length; i++) stacks[i] += stacks[i - 1];
-  const column = (/** @type {number[] | undefined} */ values) =>
-    values ? Float64Array.from(values) : new Float64Array(stacks.length);
-  const weight = {wall: column(raw.wall), cpu: column(raw.cpu), gil: column(raw.gil)};
+/**
+ * What is on the empty stack goes to those of NOTES, `stackCount` and the next ones.
+ * @param {any} raw @param {number} stackCount @returns {Thread}
+ */
+function decodeThread(raw, stackCount) {
+  const stacks = Int32Array.from([...raw.stack, 0]);
+  const last = stacks.length - 1;
+  for (let i = 1; i < last; i++) stacks[i] += stacks[i - 1];
+  const outside = stacks.indexOf(0);
+  stacks[last] = stackCount + (isReal(raw) ? WITHOUT_LOOK : NEVER_SEEN);
+  if (outside < last) stacks[outside] = stackCount + OUTSIDE;
+  const column = (/** @type {string} */ name) => {
+    const values = Float64Array.from([...raw[name] ?? raw.stack.map(() => 0), 0]);
+    if (outside < last) {
+      // Rounding may leave a microsecond less than there is.
+      values[last] = Math.min(raw.unseen?.[name] ?? 0, values[outside]);
+      values[outside] -= values[last];
+    }
+    return values;
+  };
+  const weight = {wall: column('wall'), cpu: column('cpu'), gil: column('gil')};
   const sum = (/** @type {Float64Array} */ values) => values.reduce((a, b) => a + b, 0);
   return {
     tid: raw.tid,
@@ -132,7 +172,7 @@ function decodeThread(raw) {
     stacks,
     weight,
     samples: {
-      wall: column(raw.samples), cpu: column(raw.cpuSamples), gil: column(raw.gilSamples),
+      wall: column('samples'), cpu: column('cpuSamples'), gil: column('gilSamples'),
     },
     total: {wall: sum(weight.wall), cpu: sum(weight.cpu), gil: sum(weight.gil)},
   };
@@ -190,6 +230,7 @@ function buildSkeleton(profile) {
     children: byParent.items.map((i) => i + 1),
     memberStart: byNode.start,
     members: byNode.items,
+    firstNote: count - NOTES.length,
   };
 }
 
@@ -277,7 +318,7 @@ class TreeBuilder {
   }
 
   /**
-   * A group's tree, heaviest children first. Without recursion: stacks may be thousands deep.
+   * A group's tree, heaviest children first, NOTES last. Without recursion: stacks may be thousands deep.
    * @param {number} g @param {number} func  of the group's root
    * @param {number} parent @param {number} x
    */
@@ -318,9 +359,11 @@ class TreeBuilder {
   /** @param {number} node @param {number} g */
   sortedChildren(node, g) {
     const {nodeTotal} = this.groups[g];
-    const {children, childStart} = this.skeleton;
+    const {children, childStart, firstNote} = this.skeleton;
+    const isNote = (/** @type {number} */ c) => Number(c >= firstNote);
     const list = children.subarray(childStart[node], childStart[node + 1]);
-    return list.filter((c) => nodeTotal[c] > 0).sort((a, b) => nodeTotal[b] - nodeTotal[a] || a - b);
+    return list.filter((c) => nodeTotal[c] > 0).sort(
+      (a, b) => isNote(a) - isNote(b) || nodeTotal[b] - nodeTotal[a] || a - b);
   }
 
   /** @returns {Tree} */

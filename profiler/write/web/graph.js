@@ -5,8 +5,9 @@
 // to open and 1 s a frame to zoom at 50,000 nodes.)
 import {LIGHT, DARK, colorOf} from './color.js';
 import {displayName, fileAndLine, lastPart} from './text.js';
-import {ROOT, emptyTree} from './data.js';
+import {ROOT, emptyTree, isReal} from './data.js';
 import {listen} from './input.js';
+import {hottestLine} from './query.js';
 
 /** @typedef {import('./data.js').Tree} Tree */
 /** @typedef {import('./data.js').Profile} Profile */
@@ -42,6 +43,7 @@ export class FlameGraph {
     this.origins = origins;
     this.events = events;
     this.tree = emptyTree();
+    /** @type {Map<number, number>} by node, as far as asked for */ this.lines = new Map();
     this.names = profile.functions.map(displayName);
     this.zoomed = 0;
     this.hovered = -1;
@@ -70,6 +72,7 @@ export class FlameGraph {
 
   /** Shows another tree, or the same one zoomed elsewhere, at once. @param {Tree} tree @param {number} zoomed */
   show(tree, zoomed) {
+    if (tree !== this.tree) this.lines.clear();
     this.tree = tree;
     this.zoomed = zoomed;
     this.hovered = -1;
@@ -255,18 +258,25 @@ export class FlameGraph {
     if (to - from >= MIN_TEXT_WIDTH) this.drawText(node, from + 4, to - from - 8, top);
   }
 
+  /** Where a call spends its time, not where its function begins. @param {number} node */
+  lineOf(node) {
+    let line = this.lines.get(node);
+    if (line === undefined) this.lines.set(node, line = hottestLine(this.profile, this.tree, node));
+    return line;
+  }
+
   /** @param {number} node @param {number} left @param {number} room @param {number} top */
   drawText(node, left, room, top) {
     const {context, tree} = this;
     const middle = top + this.rowHeight / 2;
     const func = tree.func[node];
     const name = this.nameOf(node);
-    const text = this.fit(name, room);
+    const text = this.fit(name, func >= 0 && !this.isNote(func) ? lastPart(name) : name, room);
     const color = this.textColorOf(node);
     context.fillStyle = color;
     context.fillText(text, left, middle);
     if (func < 0 || text !== name) return;
-    const place = fileAndLine(this.origins[func].short, this.profile.functions[func].line);
+    const place = fileAndLine(this.origins[func].short, this.lineOf(node));
     const used = this.widthOf(name) + 10;
     if (used + this.widthOf(place) > room) return;
     context.fillStyle = color === this.palette.text ? this.palette.faintText : color;
@@ -289,7 +299,7 @@ export class FlameGraph {
     if (func >= 0) return this.names[func];
     if (func === ROOT) return 'all';
     const thread = this.profile.threads[-2 - func];
-    return `${thread.name || 'thread'} (${thread.tid})`;
+    return isReal(thread) ? `${thread.name || 'thread'} (${thread.tid})` : thread.name;
   }
 
   /** @param {number} node */
@@ -306,15 +316,21 @@ export class FlameGraph {
     return node < this.zoomed && this.zoomed < this.tree.end[node];
   }
 
+  /** Whether it stands for time in no function. @param {number} func */
+  isNote(func) {
+    return this.origins[func].kind === 'note';
+  }
+
   /** @param {number} func */
   colorOfFunction(func) {
+    if (this.isNote(func)) return this.look.root;
     return colorOf(this.palette, this.origins[func], this.profile.functions[func].name);
   }
 
   /** @param {number} node */
   textColorOf(node) {
     const func = this.tree.func[node];
-    if (func < 0 || (!this.marks && this.isAboveZoom(node))) return this.look.ring;
+    if (func < 0 || (!this.marks && (this.isNote(func) || this.isAboveZoom(node)))) return this.look.ring;
     if (!this.marks) return this.palette.text;
     return this.marks[func] ? this.look.markText : this.look.dimText;
   }
@@ -327,12 +343,11 @@ export class FlameGraph {
   }
 
   /**
-   * The whole name, or its last part, or as much of that as there is room for.
-   * @param {string} name @param {number} room
+   * The whole name, or a shorter one, or as much of that as there is room for.
+   * @param {string} name @param {string} short @param {number} room
    */
-  fit(name, room) {
+  fit(name, short, room) {
     if (this.widthOf(name) <= room) return name;
-    const short = lastPart(name);
     if (short !== name && this.widthOf(short) <= room) return short;
     let keep = Math.floor(short.length * room / this.widthOf(short));
     while (keep > 0 && this.widthOf(`${short.slice(0, keep)}…`) > room) keep--;

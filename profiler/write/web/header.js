@@ -14,7 +14,7 @@ export function showHeader(profile) {
   showFacts(factsOf(profile));
   const quality = /** @type {HTMLElement} */ (document.getElementById('quality'));
   quality.textContent = profile.quality.sentence;
-  quality.className = judge(profile.quality);
+  quality.className = profile.quality.verdict;
 }
 
 /** @param {Fact[]} facts */
@@ -55,15 +55,4 @@ function factsOf({meta, quality, range}) {
  */
 function isPart(range, duration) {
   return range.since > 0 || range.until < 0.95 * duration - 100_000;
-}
-
-/** More of the samples than this being doubtful is worth a warning. */
-const DOUBT = 0.01;
-
-/** @param {any} q @returns {'good' | 'bad' | ''} */
-function judge(q) {
-  const doubtful = q.taken - q.proved > DOUBT * q.taken || q.incomplete > DOUBT * q.taken ||
-                   q.lost > DOUBT * q.deadlines;
-  if (!q.complete || doubtful) return 'bad';
-  return q.taken > 0 && q.proved === q.taken ? 'good' : '';
 }

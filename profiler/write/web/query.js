@@ -29,6 +29,14 @@ export function linesOfNode(profile, tree, i) {
 }
 
 /**
+ * The line of a node with most of its time, calls made there included; 0: not known.
+ * @param {Profile} profile @param {Tree} tree @param {number} i
+ */
+export function hottestLine(profile, tree, i) {
+  return linesOfNode(profile, tree, i).find((l) => l.line > 0)?.line ?? 0;
+}
+
+/**
  * @typedef {object} FunctionRow
  * @property {number} func
  * @property {number} self

@@ -37,13 +37,17 @@ export function plural(count, noun) {
 
 /**
  * @typedef {object} Origin
- * @property {'own' | 'package' | 'stdlib'} kind
+ * @property {'own' | 'package' | 'stdlib' | 'note'} kind
  * @property {string} module  what is coloured alike: a package's name, or the program's own file
  * @property {string} short   the file as a person would say it
  */
 
-/** What a code object's file tells about where it comes from. @param {string} file @returns {Origin} */
-export function originOf(file) {
+/**
+ * What a code object's file tells about where it comes from.
+ * @param {{name: string, file: string, note?: string}} func @returns {Origin}
+ */
+export function originOf({name, file, note}) {
+  if (note) return {kind: 'note', module: name, short: ''};
   const path = file.replaceAll('\\', '/');
   const installed = /\/(?:site|dist)-packages\/(.+)$/.exec(path);
   if (installed) return {kind: 'package', module: topLevel(installed[1]), short: installed[1]};

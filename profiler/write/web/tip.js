@@ -12,8 +12,8 @@ const LINES_SHOWN = 6;
 /**
  * @typedef {object} Described
  * @property {string} name
- * @property {string} place
- * @property {[string, string, string, string][]} rows  label, time, of all, of view
+ * @property {string[]} places  what each line number is, said beside it
+ * @property {[string, string, string, string][]} rows  label, time, of all, of view; Total last
  * @property {boolean} zoomed
  * @property {{label: string, time: string, share: string}[]} lines
  * @property {number} moreLines
@@ -36,8 +36,8 @@ export function describe(profile, tree, node, top, name) {
       [label, formatTime(time), formatPercent(time, all), inside ? formatPercent(time, view) : '']);
   return {
     name,
-    place: func ? fileAndLine(func.file, func.line) : '',
-    rows: [row(func ? 'Self' : 'Outside Python functions', tree.self[node]), row('Total', own)],
+    places: func ? placesOf(func, lines) : [],
+    rows: func && !func.note ? [row('Self', tree.self[node]), row('Total', own)] : [row('Total', own)],
     zoomed: top !== 0 && inside,
     lines: lines.slice(0, LINES_SHOWN).map((l) => ({
       label: `line ${l.line}`,
@@ -50,12 +50,19 @@ export function describe(profile, tree, node, top, name) {
   };
 }
 
+/** @param {import('./data.js').Func} func @param {{line: number}[]} lines  heaviest first */
+function placesOf(func, lines) {
+  if (func.note) return [func.note];
+  const defined = func.line > 0 ? `defined at ${fileAndLine(func.file, func.line)}` : func.file;
+  return lines.length > 0 ? [defined, `hottest line ${lines[0].line}`] : [defined];
+}
+
 /** @param {HTMLElement} tip @param {Described} it @param {{x: number, y: number}} at  in the window */
 export function showTip(tip, it, at) {
   const title = document.createElement('h2');
   title.textContent = it.name;
   const place = document.createElement('p');
-  place.textContent = [it.place, it.samples].filter(Boolean).join(' · ');
+  place.textContent = [...it.places, it.samples].filter(Boolean).join(' · ');
   const table = document.createElement('table');
   if (it.zoomed) addRow(table, ['', '', 'of all', 'of view'], 'lines');
   for (const row of it.rows) addRow(table, it.zoomed ? row : row.slice(0, 3));
@@ -86,11 +93,10 @@ function addRow(table, cells, className) {
 export function showDetail(line, it) {
   const name = document.createElement('b');
   name.textContent = it.name;
-  const [self, total] = it.rows;
   const words = [
-    it.place,
-    `${self[0].replace(/^[SO]/, (c) => c.toLowerCase())} ${self[1]} (${self[2]})`,
-    `total ${total[1]} (${total[2]}${it.zoomed ? `, ${total[3]} of view` : ''})`,
+    ...it.places,
+    ...it.rows.map(([label, time, ofAll, ofView]) =>
+      `${label.toLowerCase()} ${time} (${ofAll}${label === 'Total' && it.zoomed ? `, ${ofView} of view` : ''})`),
     it.samples,
   ];
   if (it.lines.length > 0) {

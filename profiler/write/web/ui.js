@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The page: holds what is being looked at and passes every change to the graph and the table.
-import {MODES, ROOT, buildTree, decodeProfile, emptyTree, sameNode} from './data.js';
+import {MODES, ROOT, buildTree, decodeProfile, emptyTree, isReal, sameNode} from './data.js';
 import {FlameGraph} from './graph.js';
 import {Table} from './table.js';
 import {describe, showDetail, showTip} from './tip.js';
@@ -22,13 +22,14 @@ const element = (id) => document.getElementById(id);
 class Page {
   constructor() {
     this.profile = decodeProfile(JSON.parse(element('profile').textContent));
-    this.origins = this.profile.functions.map((f) => originOf(f.file));
+    this.origins = this.profile.functions.map(originOf);
     this.haystacks = this.profile.functions.map((f) => `${f.name} ${f.file}`);
     /** @type {Mode} */ this.mode = this.profile.mode;
     this.threads = 'merged';
-    this.showIdle = this.profile.threads.every((t) => t.idle);
+    this.showIdle = this.profile.threads.every((t) => t.idle || !isReal(t));
     this.byModule = false;
     /** @type {string | null} */ this.selected = null;
+    this.noRegex = false;
     /** @type {Uint8Array | null} */ this.marked = null;
     this.tree = emptyTree();
     showHeader(this.profile);
@@ -64,6 +65,7 @@ class Page {
     const split = this.threads === 'split' && shown.length > 1;
     this.tree = buildTree(this.profile, shown, this.mode, split);
     const zoomed = sameNode(this.tree, before, this.graph.zoomed);
+    element('threads').title = element('threads').selectedOptions[0].text;
     const nothing = this.tree.total[0] === 0;
     element('graph').hidden = nothing;
     element('empty').hidden = !nothing;
@@ -125,10 +127,10 @@ class Page {
     const {tree, graph} = this;
     const total = tree.total[graph.zoomed];
     const what = {wall: 'wall time', cpu: 'CPU time', gil: 'holding the GIL'}[this.mode];
-    const threads = this.shownThreads();
+    const threads = this.shownThreads().filter((t) => isReal(this.profile.threads[t]));
     const time = `${formatTime(total)} ${what}`;
     if (graph.zoomed !== 0) return `${time}, ${formatPercent(total, tree.total[0])} of all`;
-    return `${time} in ${plural(threads.length, 'thread')}`;
+    return threads.length === 0 ? time : `${time} in ${plural(threads.length, 'thread')}`;
   }
 
   // ---- marks: what is searched for, or the row that was chosen
@@ -136,6 +138,7 @@ class Page {
   /** @returns {((func: number) => boolean) | null} */
   matcher() {
     const query = element('query').value.trim();
+    this.noRegex = false;
     element('query').setAttribute('aria-invalid', 'false');
     if (query === '') return null;
     const regex = /^\/(.+)\/?$/.exec(query);
@@ -144,6 +147,7 @@ class Page {
         const pattern = new RegExp(regex[1].replace(/\/$/, ''), 'i');
         return (f) => pattern.test(this.haystacks[f]);
       } catch {
+        this.noRegex = true;
         element('query').setAttribute('aria-invalid', 'true');
         return () => false;
       }
@@ -157,7 +161,8 @@ class Page {
     const chosen = this.selected;
     const marks = new Uint8Array(this.profile.functions.length);
     for (let f = 0; f < marks.length; f++) {
-      marks[f] = chosen !== null ? Number(this.keyOf(f) === chosen) : Number(matches?.(f) ?? 0);
+      const found = !this.graph.isNote(f) && (matches?.(f) ?? false);
+      marks[f] = Number(chosen !== null ? this.keyOf(f) === chosen : found);
     }
     const marked = matches !== null || chosen !== null;
     this.graph.setMarks(marked ? marks : null);
@@ -168,11 +173,12 @@ class Page {
   /** @param {Uint8Array} marks */
   found(marks) {
     const {weight, nodes} = markedWeight(this.tree, this.graph.zoomed, marks);
+    if (this.noRegex && this.selected === null) return 'not a regular expression';
     if (nodes === 0) return 'nothing found';
     const zoomed = this.graph.zoomed !== 0;
     const share = formatPercent(weight, this.tree.total[this.graph.zoomed]);
     const all = zoomed ? ` of view, ${formatPercent(weight, this.tree.total[0])} of all` : '';
-    return `${share}${all} in ${plural(nodes, 'call')}`;
+    return `${share}${all} in ${plural(nodes, 'place')}`;
   }
 
   /**
@@ -223,7 +229,7 @@ class Page {
         key: String(row.func),
         name,
         place: fileAndLine(this.origins[row.func].short, row.hotLine || func.line),
-        hint: `${func.name}\ndefined at ${fileAndLine(func.file, func.line)}`,
+        hint: func.note ?? `${func.name}\ndefined at ${fileAndLine(func.file, func.line)}`,
         color: this.graph.colorOfFunction(row.func),
         self: row.self,
         total: row.total,
@@ -236,11 +242,12 @@ class Page {
     return moduleRows(this.tree, top, this.origins).flatMap((row) => {
       const functions = [...row.functions];
       if (only && !functions.some((f) => only[f])) return [];
+      const {file, note} = this.profile.functions[functions[0]];
       return [{
         key: row.module,
         name: row.module,
-        place: plural(functions.length, 'function'),
-        hint: this.profile.functions[functions[0]].file,
+        place: note ? '' : plural(functions.length, 'function'),
+        hint: note ?? file,
         color: this.graph.colorOfFunction(functions[0]),
         self: row.self,
         total: row.total,
@@ -284,12 +291,13 @@ class Page {
       element('threads').append(option('split', 'all, side by side'));
     }
     threads.forEach((t, i) => {
+      const id = isReal(t) ? ` · ${t.tid}` : '';
       const where = t.interpreter ? `, interpreter ${t.interpreter}` : '';
-      const state = t.idle ? 'idle' : `${formatTime(t.total.cpu)} CPU`;
-      element('threads').append(option(String(i), `${t.name || 'thread'} · ${t.tid}${where} · ${state}`));
+      const state = `${formatTime(t.total.cpu)} CPU${t.idle ? ', idle' : ''}`;
+      element('threads').append(option(String(i), `${t.name || 'thread'}${id}${where} · ${state}`));
     });
     const idle = threads.filter((t) => t.idle).length;
-    element('idle-field').hidden = idle === 0 || idle === threads.length;
+    element('idle-field').hidden = idle === 0 || this.showIdle;
     element('idle-field').querySelector('span').textContent = plural(idle, 'idle thread');
     element('idle').checked = this.showIdle;
   }
@@ -380,7 +388,9 @@ class Page {
 
   /** Lets go of one thing at a time. */
   escape() {
-    if (element('query').value !== '') {
+    if (!element('keys').hidden) {
+      this.toggleHelp();
+    } else if (element('query').value !== '') {
       element('query').value = '';
       this.search();
     } else if (this.selected !== null) {

@@ -108,6 +108,56 @@ TEST_F(FoldTest, RunLengthEntriesCountAllTheirDeadlines) {
   EXPECT_EQ(profile.total.wall_ns, 500 * kMs);
 }
 
+TEST_F(FoldTest, ARangeHasOfEachThreadWhatLiesInIt) {
+  Idle(500, 500);
+  Busy(101, run_);
+  const auto part_of = [&](int64_t since_ms, int64_t until_ms) {
+    return MustFold({.thread = {},
+                     .since_ns = since_ms * int64_t{kMs},
+                     .until_ns = until_ms * int64_t{kMs},
+                     .include_idle = true})
+        .total;
+  };
+  const Weights middle = part_of(200, 300);
+  EXPECT_EQ(middle.wall_ns, 100 * kMs) << "the thread waited there, though its entry ends later";
+  EXPECT_EQ(middle.samples, 100U);
+  Weights sum = part_of(0, 33);
+  for (const auto& [since, until] : {std::pair{33, 100}, {100, 101}, {101, 499}, {499, 500}}) {
+    sum += part_of(since, until);
+  }
+  EXPECT_EQ(sum, part_of(0, 500));
+}
+
+TEST(PartOf, ADeadlineBelongsToTheInstantItEnds) {
+  const Sample sample{.time_ns = 1000, .wall_ns = 400, .cpu_ns = 301, .count = 1};
+  const auto before = PartOf(sample, 0, 900), after = PartOf(sample, 900, 2000);
+  ASSERT_TRUE(before && after);
+  EXPECT_EQ(before->count, 0U);
+  EXPECT_EQ(after->count, 1U);
+  EXPECT_EQ(before->wall_ns, 300U);
+  EXPECT_EQ(before->time_ns, 900);
+  EXPECT_EQ(before->cpu_ns + after->cpu_ns, 301U);
+  EXPECT_FALSE(PartOf(sample, 0, 600));
+  EXPECT_FALSE(PartOf(sample, 1000, 2000));
+  const Sample instant{.time_ns = 1000, .wall_ns = 0, .cpu_ns = 5, .count = 0};
+  EXPECT_EQ(PartOf(instant, 0, 1000), instant);
+  EXPECT_FALSE(PartOf(instant, 1000, 2000));
+}
+
+TEST_F(FoldTest, TimeBeforeAThreadsFirstLookIsToldApart) {
+  Busy(1, kEmptyStack);
+  Sample unseen{.time_ns = 500 * int64_t{kMs},
+                .wall_ns = 400 * kMs,
+                .thread = worker_,
+                .count = 400,
+                .flags = kSampleUnseen};
+  recording_.Add(unseen);
+  const Profile profile = MustFold({.thread = {}, .until_ns = {}, .include_idle = true});
+  EXPECT_EQ(profile.total.wall_ns, 401 * kMs);
+  EXPECT_EQ(profile.unseen, (Weights{.samples = 400, .wall_ns = 400 * kMs}));
+  EXPECT_EQ(MustFold().unseen, Weights{}) << "that of a thread left out is left out";
+}
+
 TEST_F(FoldTest, HidesIdleThreadsUnlessAsked) {
   Busy(1, run_);
   Idle(500, 500);
@@ -130,10 +180,74 @@ TEST_F(FoldTest, AProgramThatOnlyWaitsIsShown) {
   EXPECT_EQ(profile.idle_threads_hidden, 0U);
 }
 
+TEST_F(FoldTest, WhatThreadsNotSampledUsedIsNoThread) {
+  Idle(500, 500);
+  const ThreadIndex none = MakeThread(recording_.mutable_tables(), 0, "threads not sampled");
+  recording_.Add({.time_ns = 500 * int64_t{kMs},
+                  .cpu_ns = 9 * kMs,
+                  .thread = none,
+                  .count = 0,
+                  .flags = kSampleUnseen | kSampleOnCpu});
+  const Profile profile = MustFold();
+  EXPECT_EQ(profile.threads.size(), 2U) << "the idle thread is the only one there is";
+  EXPECT_EQ(profile.CountThreads(), 1U);
+  for (const char* filter : {"sampled", "0"}) {
+    EXPECT_FALSE(Fold(recording_, {.thread = filter, .until_ns = {}})) << filter;
+  }
+}
+
+TEST_F(FoldTest, AThreadIsJudgedByItsOwnLifetime) {
+  for (int64_t ms = 1; ms <= 1000; ++ms) Busy(ms, run_);
+  // Lives for ten looks of a thousand; one of them shows it running, and hardly charged so far.
+  Idle(500, 9);
+  recording_.Add({.time_ns = 501 * int64_t{kMs},
+                  .wall_ns = kMs,
+                  .cpu_ns = 50'000,
+                  .thread = worker_,
+                  .stack = run_,
+                  .flags = kSampleOnCpu});
+  EXPECT_EQ(MustFold().idle_threads_hidden, 0U);
+}
+
 TEST(IsIdle, MeansLessThanOnePercent) {
-  EXPECT_TRUE(IsIdle({.wall_ns = 100 * kMs, .cpu_ns = kMs - 1}));
-  EXPECT_FALSE(IsIdle({.wall_ns = 100 * kMs, .cpu_ns = kMs}));
-  EXPECT_FALSE(IsIdle({}));
+  EXPECT_TRUE(IsIdle({.wall_ns = 100 * kMs, .cpu_ns = kMs - 1}, 0));
+  EXPECT_FALSE(IsIdle({.wall_ns = 100 * kMs, .cpu_ns = kMs}, 0));
+  EXPECT_FALSE(IsIdle({}, 0));
+  EXPECT_TRUE(IsIdle({.samples = 100, .wall_ns = 100 * kMs}, 0));
+  EXPECT_FALSE(IsIdle({.samples = 100, .cpu_samples = 1, .wall_ns = 100 * kMs}, 0));
+  EXPECT_FALSE(IsIdle({.samples = 100, .gil_samples = 1, .wall_ns = 100 * kMs}, 0));
+  EXPECT_TRUE(
+      IsIdle({.samples = 200, .cpu_samples = 1, .gil_samples = 1, .wall_ns = 200 * kMs}, 0));
+}
+
+TEST(IsIdle, AShortLifeProvesNothing) {
+  const Weights asleep{.samples = 30, .wall_ns = 30 * kMs};
+  EXPECT_FALSE(IsIdle(asleep, 10'000 * kMs)) << "a request's thread";
+  EXPECT_TRUE(IsIdle(asleep, 30 * kMs)) << "a short recording";
+  EXPECT_TRUE(IsIdle({.samples = 100, .wall_ns = 100 * kMs}, 10'000 * kMs));
+}
+
+TEST_F(FoldTest, TellsWhetherAThreadIsMeant) {
+  EXPECT_TRUE(MeansAThread(recording_.tables(), "orker"));
+  EXPECT_TRUE(MeansAThread(recording_.tables(), "100"));
+  EXPECT_FALSE(MeansAThread(recording_.tables(), "nosuch"));
+}
+
+TEST_F(FoldTest, ListsThreadsByTimeAndThoseOfOneKindTogether) {
+  Tables& tables = recording_.mutable_tables();
+  for (uint64_t i = 1; i <= 30; ++i) {
+    const ThreadIndex thread = MakeThread(tables, 200 + i, fmt::format("Thread-{} (serve)", i));
+    recording_.Add({.time_ns = 1'000'000, .wall_ns = kMs, .cpu_ns = 1000, .thread = thread});
+  }
+  MakeThread(tables, 0, "threads not sampled");
+  for (const uint64_t tid : {300, 301}) MakeThread(tables, tid, "python3");
+  Idle(500, 500);
+  Busy(1, run_);
+  const Result<Profile> none = Fold(recording_, {.thread = "nosuch", .until_ns = {}});
+  ASSERT_FALSE(none.has_value());
+  EXPECT_EQ(none.error().message,
+            "no thread matches 'nosuch'; the recording has: MainThread (100); "
+            "Thread-N (serve), 30 of them; worker-1 (101); python3, 2 of them");
 }
 
 TEST_F(FoldTest, FiltersThreadsByPartOfNameOrTid) {
@@ -147,7 +261,7 @@ TEST_F(FoldTest, FiltersThreadsByPartOfNameOrTid) {
   const Result<Profile> none = Fold(recording_, {.thread = "10", .until_ns = {}});
   ASSERT_FALSE(none.has_value()) << "a tid must match whole";
   EXPECT_EQ(none.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_THAT(none.error().message, HasSubstr("MainThread (100), worker-1 (101)"));
+  EXPECT_THAT(none.error().message, HasSubstr("MainThread (100); worker-1 (101)"));
 }
 
 TEST_F(FoldTest, LongThreadListsAreCutInMessages) {

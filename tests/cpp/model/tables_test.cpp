@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/model/tables.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace pystrobe {
@@ -45,13 +46,13 @@ TEST(Tables, StacksFormATreeFromTheRoot) {
   EXPECT_TRUE(tables.FramesOf(kEmptyStack).empty());
 }
 
-TEST(Tables, ThreadsRevisionChangesWithNames) {
+TEST(Tables, ThreadsThatChangeAreTold) {
   Tables tables;
-  ThreadIndex thread = tables.AddThread({.tid = 7});
-  uint64_t before = tables.threads_revision();
-  tables.RenameThread(thread, tables.Intern("worker"));
-  EXPECT_NE(tables.threads_revision(), before);
-  EXPECT_EQ(tables.text(tables.thread(thread).name), "worker");
+  const ThreadIndex first = tables.AddThread({.tid = 7});
+  const ThreadIndex second = tables.AddThread({.tid = 8});
+  tables.RenameThread(first, tables.Intern("worker"));
+  EXPECT_THAT(tables.thread_changes(), testing::ElementsAre(first, second, first));
+  EXPECT_EQ(tables.text(tables.thread(first).name), "worker");
 }
 
 }  // namespace

@@ -143,8 +143,8 @@ TEST(Damage, ForeignFilesAreNamedAsSuch) {
 
 TEST(Damage, NewerVersionsAreRefused) {
   std::string newer = SmallFile();
-  newer[kMagic.size()] = 2;
-  EXPECT_THAT(OpeningError(newer), HasSubstr("version 2, and this pystrobe reads up to 1"));
+  newer[kMagic.size()] = 3;
+  EXPECT_THAT(OpeningError(newer), HasSubstr("version 3, and this pystrobe reads up to 2"));
 }
 
 TEST(Damage, WhatIsNoFileIsRefused) {

@@ -160,6 +160,35 @@ TEST(StrobeFile, SumsOfManyShortSamplesAreExact) {
   EXPECT_LT(std::abs(static_cast<int64_t>(cpu)), 1000);
 }
 
+/// Ten seconds at 1 kHz, each sample some microseconds after its deadline.
+struct OnTime {
+  bool told;
+
+  Result<void> WriteTo(RecordingSink& sink) const {
+    Tables tables;
+    Sample sample{.thread = MakeThread(tables, 1, "MainThread")};
+    DeadlineSeries series{.last_ns = 0, .period_ns = 1'000'000, .state = 4711};
+    if (auto done = sink.Begin({}); !done) return done;
+    if (told) sink.Expect(series);
+    for (int64_t i = 0; i < 10'000; ++i) {
+      if (i == 5000) series.period_ns *= 2;
+      if (told && i == 5000) sink.Expect(series);
+      const int64_t time_ns = series.Draw() + i % 8 * 1000;
+      sample.wall_ns = static_cast<uint64_t>(time_ns - std::exchange(sample.time_ns, time_ns));
+      if (auto done = sink.Append(tables, std::span(&sample, 1), {}); !done) return done;
+    }
+    return sink.Finish(tables, {});
+  }
+};
+
+TEST(StrobeFile, KnownDeadlinesNeedNotBeStored) {
+  const std::string told = ToStrobe(OnTime{true}), untold = ToStrobe(OnTime{false});
+  EXPECT_LT(told.size() + 10'000, untold.size());
+  const auto file = OpenStrobe(told), other = OpenStrobe(untold);
+  ASSERT_TRUE(file.has_value() && other.has_value());
+  EXPECT_EQ(ReadSamples(**file), ReadSamples(**other));
+}
+
 TEST(StrobeFile, ThreadsTakeTheirLastName) {
   StrobeWriter writer(testing::MakeFile(""), "test.strobe");
   Tables tables;

@@ -31,6 +31,7 @@ class RandomRecording {
   Result<void> WriteTo(RecordingSink& sink) {
     if (auto done = sink.Begin(MakeMetadata()); !done) return done;
     for (uint32_t i = 0; i < options_.appends; ++i) {
+      for (uint64_t series = Below(3); series > 0; --series) sink.Expect(MakeSeries());
       const std::vector<Sample> samples = MakeSamples();
       Grow(quality_);
       if (auto done = sink.Append(tables_, samples, quality_); !done) return done;
@@ -78,6 +79,16 @@ class RandomRecording {
     return metadata;
   }
 
+  /// Now and then one that no sampler would draw.
+  DeadlineSeries MakeSeries() {
+    DeadlineSeries series{.last_ns = static_cast<int64_t>(Below(1'000'000'000)),
+                          .period_ns = static_cast<int64_t>(1 + Below(3'000'000)),
+                          .state = random_()};
+    if (options_.extremes && OneIn(5)) series.last_ns = static_cast<int64_t>(random_() << 32);
+    if (options_.extremes && OneIn(5)) series.period_ns = static_cast<int64_t>(random_() << 20);
+    return series;
+  }
+
   void Grow(Quality& q) {
     for (uint64_t* field : {&q.deadlines, &q.samples, &q.taken, &q.proved, &q.marked, &q.incomplete,
                             &q.late, &q.lost, &q.retries, &q.unresolved, &q.reused_code}) {
@@ -90,6 +101,10 @@ class RandomRecording {
     q.achieved_rate_hz = static_cast<double>(Below(1'000'000)) / 997;
     q.final_rate_hz = 1000;
     q.cpu_source = OneIn(2) ? "schedstat" : "stat";
+    q.pause_mode = OneIn(2) ? "preempt" : "ptrace";
+    q.thread_ns += Below(1'000'000'000);
+    q.unseen_ns += Below(1'000'000);
+    q.limited_ns = q.limited_ns.value_or(0) + static_cast<int64_t>(Below(1'000'000));
   }
 
   FrameId MakeFrame() {

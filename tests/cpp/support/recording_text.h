@@ -31,6 +31,12 @@ inline std::string ToText(const Quality& q) {
                       q.held_ns, q.run_delay_ns, q.own_cpu_ns);
   text += fmt::format("quality achieved {} final {} complete {} source {}\n", q.achieved_rate_hz,
                       q.final_rate_hz, q.complete, q.cpu_source);
+  const bool has_later_fields = !q.pause_mode.empty() || q.thread_ns != 0 || q.unseen_ns != 0;
+  if (has_later_fields) {
+    text += fmt::format("quality pause {} threads {} unseen {}\n", q.pause_mode, q.thread_ns,
+                        q.unseen_ns);
+  }
+  if (q.limited_ns) text += fmt::format("quality limited {}\n", *q.limited_ns);
   return text;
 }
 

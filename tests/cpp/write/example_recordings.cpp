@@ -167,6 +167,26 @@ void FillWide(MemoryRecording& recording) {
   }
 }
 
+void FillGaps(MemoryRecording& recording) {
+  Tables& tables = recording.mutable_tables();
+  const ThreadIndex main = MakeThread(tables, 4242, "MainThread");
+  const ThreadIndex unsampled = MakeThread(tables, 0, "threads not sampled");
+  const StackId serve = MakeStack(tables, {{"serve", 5, "/app/serve.py", 3}});
+  recording.Add({.time_ns = 20 * kMs,
+                 .wall_ns = 20 * kMs,
+                 .thread = main,
+                 .count = 20,
+                 .flags = kSampleUnseen});
+  for (int64_t ms = 21; ms <= 100; ++ms) {
+    recording.Add(BusySample(main, ms, ms <= 80 ? serve : kEmptyStack));
+  }
+  recording.Add({.time_ns = 100 * kMs,
+                 .cpu_ns = 120 * kMs,
+                 .thread = unsampled,
+                 .count = 0,
+                 .flags = kSampleUnseen | kSampleOnCpu});
+}
+
 struct Example {
   std::string_view name;
   void (*fill)(MemoryRecording&);
@@ -181,6 +201,7 @@ constexpr std::array kExamples = {
     Example{"deep", FillDeep, 50},
     Example{"large", FillLarge, 10'000},
     Example{"wide", FillWide, 100'000},
+    Example{"gaps", FillGaps, 100},
 };
 
 }  // namespace

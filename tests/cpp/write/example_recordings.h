@@ -19,6 +19,8 @@ namespace pystrobe::testing {
 /// "deep"   one stack of 1,000 functions
 /// "large"  10 s at 1 kHz over some 500 stacks of up to 40 functions
 /// "wide"   100,000 stacks
+/// "gaps"   100 ms: 20 before the first look, 60 in `serve`, 20 outside Python; 120 ms of CPU time
+///          of threads that were not sampled
 const std::vector<std::string_view>& ExampleNames();
 
 /// Fills `recording` with the example of that name; false when there is none.

@@ -50,7 +50,7 @@ TEST(HtmlTest, WritesStacksOnceAndEachThreadsWeightsOnThem) {
                  .count = 2,
                  .flags = kSampleGil | kSampleOnCpu});
   recording.Add({.time_ns = 3'000'000, .wall_ns = 1'000'000, .thread = first, .stack = outer});
-  recording.Add({.time_ns = 3'000'000, .wall_ns = 1'000'000, .thread = second, .stack = inner});
+  recording.Add({.time_ns = 3'000'000, .wall_ns = 3'000'000, .thread = second, .stack = inner});
   const std::string profile = ProfileIn(Written(WriteHtml, recording, {.title = "T"}));
   EXPECT_THAT(profile, HasSubstr(R"("strings":["outer","a.py","inner","b.py"],)"
                                  "\n"
@@ -68,7 +68,7 @@ TEST(HtmlTest, WritesStacksOnceAndEachThreadsWeightsOnThem) {
                                  R"("gil":[0,2000]},)"
                                  "\n"
                                  R"({"tid":43,"interpreter":0,"name":"other","idle":true,)"
-                                 R"("stack":[2],"samples":[1],"wall":[1000]}])"));
+                                 R"("stack":[2],"samples":[1],"wall":[3000]}])"));
 }
 
 TEST(HtmlTest, RoundingTakesNothingFromTheSum) {

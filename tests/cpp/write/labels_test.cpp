@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(LabelsTest, ThreadsAreToldApart) {
   Tables tables;
@@ -19,6 +20,17 @@ TEST(LabelsTest, ThreadsAreToldApart) {
   EXPECT_EQ(ThreadLabel({.tid = 8}, tables), "thread [8]");
   EXPECT_EQ(ThreadLabel({.tid = 7, .interpreter = 2, .name = name}, tables),
             "worker [7, interpreter 2]");
+  EXPECT_EQ(ThreadLabel({.tid = 0, .name = name}, tables), "worker") << "no thread";
+}
+
+TEST(LabelsTest, AnInlineScriptIsNamedByItsFirstLine) {
+  EXPECT_EQ(FirstLine("import a", "…"), "import a");
+  EXPECT_EQ(FirstLine("  x", "…"), "  x");
+  EXPECT_EQ(FirstLine("\n  import a\r\nb()\n", "…"), "import a…");
+  EXPECT_EQ(FirstLine("\nimport a\n\n", "…"), "import a");
+  EXPECT_EQ(FirstLine("\n\n", "…"), "");
+  EXPECT_EQ(FirstLine("", "…"), "");
+  EXPECT_EQ(Title({.command = {"python3", "-c", "import a\nb()"}}, {}), "python3 -c import a…");
 }
 
 TEST(LabelsTest, TheTitleIsTheBestThereIs) {
@@ -44,9 +56,33 @@ Quality GoodRun() {
 }
 
 TEST(QualityLineTest, AGoodRun) {
-  EXPECT_EQ(QualityLine({.wanted_rate_hz = 1000}, GoodRun()),
-            "9,874 samples at 987 of 1,000 Hz; all proved exact; 0 late, 0 lost; target held "
-            "38.0 ms (0.38 %), of 41.0 ms that it waited for a CPU in all; own CPU 2.1 %");
+  EXPECT_EQ(
+      QualityLine({.wanted_rate_hz = 1000}, GoodRun()),
+      "good; 9,874 samples, 987 a second (1,000 wanted); all proved exact; 0 late, 0 lost; target "
+      "held 38.0 ms (0.38 % of the time); it waited 41.0 ms for a CPU in all, for us and for "
+      "others; own CPU 2.1 %");
+}
+
+TEST(QualityLineTest, BeginsWithAVerdict) {
+  const auto line = [](const Quality& quality) { return QualityLine({}, quality); };
+  Quality quality = GoodRun();
+  quality.lost = 98;
+  EXPECT_THAT(line(quality), StartsWith("good; "));
+  quality.proved -= 98;
+  EXPECT_THAT(line(quality), StartsWith("fair; "));
+  EXPECT_EQ(Judge(quality), Verdict::kFair);
+  quality.proved -= 1;
+  EXPECT_THAT(line(quality), StartsWith("doubtful (stacks not proved); "));
+  EXPECT_EQ(Judge(quality), Verdict::kDoubtful);
+  quality.incomplete = 99;
+  EXPECT_THAT(line(quality), StartsWith("doubtful (stacks incomplete); "));
+  quality.lost = 99;
+  EXPECT_THAT(line(quality), StartsWith("doubtful (samples lost); "));
+  quality.complete = false;
+  EXPECT_THAT(line(quality), StartsWith("doubtful (cut off); "));
+  EXPECT_THAT(line({.taken = 9, .proved = 9, .complete = true}), StartsWith("too few to judge; "));
+  const Quality brief{.deadlines = 42, .taken = 40, .proved = 40, .lost = 2, .complete = true};
+  EXPECT_THAT(line(brief), StartsWith("good; "));
 }
 
 TEST(QualityLineTest, DoubtIsNeverRoundedAway) {
@@ -62,15 +98,22 @@ TEST(QualityLineTest, DoubtIsNeverRoundedAway) {
 TEST(QualityLineTest, SaysThatTheRateWasLowered) {
   const Metadata metadata{.wanted_rate_hz = 1000, .max_overhead = 0.01};
   Quality quality = GoodRun();
-  EXPECT_THAT(QualityLine(metadata, quality), Not(HasSubstr("lowered")));
+  EXPECT_THAT(QualityLine(metadata, quality), HasSubstr("(1,000 wanted);"));
   quality.final_rate_hz = 412;
-  EXPECT_THAT(QualityLine(metadata, quality),
-              HasSubstr(" of 1,000 Hz, lowered to hold the target about 1.0 % of its time; all"));
+  quality.limited_ns = 9'000'000'000;
+  EXPECT_THAT(
+      QualityLine(metadata, quality),
+      HasSubstr(
+          " a second (1,000 wanted, lowered to hold the target about 1.0 % of its time); all"));
 }
 
 TEST(QualityLineTest, SaysThatTheRateWasLoweredForAWhile) {
   Quality quality = GoodRun();
-  quality.deadlines = 5000;
+  quality.limited_ns = 250'000'000;
+  EXPECT_THAT(QualityLine({.wanted_rate_hz = 1000, .max_overhead = 0.01}, quality),
+              HasSubstr("(1,000 wanted);"))
+      << "for too short a while to matter";
+  quality.deadlines = 5000;  // of 10,000
   EXPECT_THAT(QualityLine({.wanted_rate_hz = 1000, .max_overhead = 0.01}, quality),
               HasSubstr(", lowered to hold"));
   EXPECT_THAT(QualityLine({.wanted_rate_hz = 1000}, quality), Not(HasSubstr("lowered")));
@@ -78,6 +121,24 @@ TEST(QualityLineTest, SaysThatTheRateWasLoweredForAWhile) {
   quality.duration_ns = 5'000'000;  // chance, in so short a time
   EXPECT_THAT(QualityLine({.wanted_rate_hz = 1000, .max_overhead = 0.01}, quality),
               Not(HasSubstr("lowered")));
+}
+
+TEST(QualityLineTest, ASlowStartIsNoLowering) {
+  const Metadata metadata{.wanted_rate_hz = 1000, .max_overhead = 0.01};
+  // What the sampler of an idle program comes to: 225 Hz, and half as much more each 250 ms.
+  Quality quality{.deadlines = 267, .taken = 267, .duration_ns = 750'000'000, .final_rate_hz = 506};
+  EXPECT_THAT(QualityLine(metadata, quality), HasSubstr(" (1,000 wanted);"))
+      << "an older file does not tell why";
+  quality.limited_ns = 0;
+  EXPECT_THAT(QualityLine(metadata, quality),
+              HasSubstr(" (1,000 wanted; begun slowly, to learn the cost);"));
+  quality.deadlines = 2457;
+  quality.duration_ns = 3'000'000'000;
+  quality.final_rate_hz = 1000;
+  EXPECT_THAT(QualityLine(metadata, quality), HasSubstr("begun slowly"));
+  quality.deadlines = 9500;
+  quality.duration_ns = 10'000'000'000;
+  EXPECT_THAT(QualityLine(metadata, quality), HasSubstr("(1,000 wanted);"));
 }
 
 TEST(QualityLineTest, ManyLostHaveACure) {
@@ -88,6 +149,8 @@ TEST(QualityLineTest, ManyLostHaveACure) {
   EXPECT_THAT(QualityLine({}, quality),
               HasSubstr("1,000 lost (more deadlines than the machine could meet: ask for a lower "
                         "rate, or free a CPU); target held"));
+  EXPECT_THAT(QualityLine({.max_overhead = 0.01}, quality),
+              HasSubstr("1,000 lost (the machine was too busy for more); target held"));
 }
 
 TEST(QualityLineTest, TellsTheUnusual) {
@@ -106,9 +169,33 @@ TEST(QualityLineTest, TellsTheUnusual) {
   EXPECT_THAT(line, HasSubstr("cut off"));
 }
 
+TEST(QualityLineTest, TellsOfTimeWithoutAStack) {
+  Quality quality = GoodRun();
+  quality.thread_ns = 20'000'000'000'000;
+  quality.unseen_ns = 199'000'000'000;
+  EXPECT_THAT(QualityLine({}, quality), Not(HasSubstr("without a stack")));
+  quality.unseen_ns = 16'000'000'000'000;
+  EXPECT_THAT(QualityLine({}, quality),
+              HasSubstr("0 lost; 80.0 % of the threads' wall time without a stack: before the "
+                        "first look at a thread, or while the sampler had no CPU; target"));
+}
+
+TEST(QualityLineTest, TellsThatThePauseChanged) {
+  Quality quality = GoodRun();
+  const Metadata metadata{.pause_mode = "preempt"};
+  EXPECT_THAT(QualityLine(metadata, quality), Not(HasSubstr("pausing"))) << "an older file";
+  quality.pause_mode = "preempt";
+  EXPECT_THAT(QualityLine(metadata, quality), Not(HasSubstr("pausing")));
+  quality.pause_mode = "ptrace";
+  EXPECT_THAT(QualityLine(metadata, quality),
+              HasSubstr("; pausing by preempt at first, by ptrace at the end; target held"));
+}
+
 TEST(QualityLineTest, NothingWasSampled) {
   EXPECT_EQ(QualityLine({.wanted_rate_hz = 1000}, {.complete = true}),
-            "0 samples at 0 of 1,000 Hz; 0 late, 0 lost; target held 0 s (0 %); own CPU 0 %");
+            "too few to judge; 0 samples, 0 a second (1,000 wanted); 0 late, 0 lost; target held 0 "
+            "s (0 % of the "
+            "time); own CPU 0 %");
 }
 
 TEST(NumberTextTest, ShowsTheDigitsThatMatter) {
