@@ -70,11 +70,16 @@ std::string FullName(const Memory& memory, const Layout& layout, const Type& typ
       ReadRequest{type.address + layout.object.type_cached_keys - 8, &qualname, 8}};
   if (!memory.ReadAll(requests)) return type.name;
   const auto name = ReadString(memory, layout, qualname);
+  // A class statement puts it first, type() after the few names it was given. Where it lies further
+  // back, the class does without.
+  constexpr uint64_t kMostEntries = 128;
   const Address module_name =
-      FindName(memory, layout, ReadDict(memory, layout, dict), "__module__");
+      FindName(memory, layout, ReadDict(memory, layout, dict, kMostEntries), "__module__");
   const auto module = ReadString(memory, layout, module_name);
   if (!name) return type.name;
-  return module ? *module + "." + *name : *name;
+  if (module) return *module + "." + *name;
+  // That of a type written in C has its module in it.
+  return type.name.find('.') != std::string::npos ? type.name : *name;
 }
 
 struct Digits {

@@ -19,7 +19,9 @@ std::optional<int64_t> ReadInt(const Memory& memory, const Layout& layout, Addre
 std::optional<std::string> TypeNameOf(const Memory& memory, const Layout& layout, Address object);
 
 /// Numbers and None as Python writes them, str and bytes quoted, escaped and cut, containers as
-/// <list of 3>, all else as <module.Type at 0x...>. Nullopt when it cannot be read.
+/// <list of 3>, all else as <module.Type at 0x...>. Nullopt when it cannot be read. A few reads and
+/// 16 KiB at most whatever the object is: of a class' names the first 128 are searched for its
+/// module, without which it is <Type at 0x...>.
 std::optional<std::string> Describe(const Memory& memory, const Layout& layout, Address object);
 
 }  // namespace pystrobe::pyabi

@@ -108,6 +108,8 @@ struct Layout {
     uint32_t previous = kAbsent;      ///< f_back
     uint32_t code = kAbsent;          ///< f_code / f_executable
     uint32_t instruction = kAbsent;   ///< f_lasti (int) / prev_instr / instr_ptr (pointer)
+    uint32_t executing = kAbsent;     ///< char: 3.8, 3.9 f_executing; 3.10 f_state
+    uint32_t generator = kAbsent;     ///< 3.8-3.10: the generator it is of, or null
     uint32_t owner = kAbsent;         ///< 3.11+
     uint32_t is_entry = kAbsent;      ///< 3.11
     uint32_t stacktop = kAbsent;      ///< 3.11-3.13: int, -1 while the frame executes

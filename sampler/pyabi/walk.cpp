@@ -9,7 +9,7 @@ namespace {
 constexpr uint8_t kOwnedByGenerator = 1;  // enum _frameowner, all versions
 constexpr uint8_t kHighestOwner = 4;
 constexpr uint8_t kFirstInterpreterOwner = 3;
-constexpr PyVersion kPython312{3, 12};
+constexpr PyVersion kPython310{3, 10}, kPython312{3, 12};
 
 RawFrame LoadFrame(const Layout& layout, Address address, std::span<const std::byte> bytes) {
   const auto& f = layout.frame;
@@ -27,6 +27,22 @@ RawFrame LoadFrame(const Layout& layout, Address address, std::span<const std::b
     frame.tlbc_index = static_cast<uint32_t>(Load<int32_t>(bytes, f.tlbc_index));
   }
   return frame;
+}
+
+// enum _framestate of 3.10 (Include/cpython/frameobject.h): what it is until it returns.
+constexpr int8_t kExecuting = 0, kUnwinding = 2;
+
+bool IsExecuting(const Layout& layout, std::span<const std::byte> bytes) {
+  const auto state = Load<int8_t>(bytes, layout.frame.executing);
+  if (layout.version < kPython310) return state != 0;
+  return state == kExecuting || state == kUnwinding;
+}
+
+// Of a frame that has called another, or is the first of its chain.
+bool WasLeft(const Layout& layout, std::span<const std::byte> bytes, bool is_first) {
+  if (layout.frame.executing == kAbsent) return false;
+  if (is_first && Load<Address>(bytes, layout.frame.generator) != 0) return true;
+  return !IsExecuting(layout, bytes);
 }
 
 // With which frame a run of the evaluation loop begins: a flag of the Python frame in 3.11, a frame
@@ -81,6 +97,8 @@ void ResumeWalk(const StackCopy& copy, const Layout& layout, std::vector<RawFram
       if (!frames.empty()) frames.back().is_entry = true;
     }
     address = Load<Address>(bytes, layout.frame.previous);
+    const bool is_first = address == 0;
+    if (frames.size() > 1 || is_first) walk.has_left_frame |= WasLeft(layout, bytes, is_first);
     if (has_owner && !walk.loop_caller && BeginsLoop(layout, frame)) walk.loop_caller = address;
   }
   const bool any = !frames.empty() || !loop_frames.empty();

@@ -39,6 +39,11 @@ struct WalkResult {
   /// nullopt where the chain has no frame such a run begins with.
   std::optional<Address> loop_caller;
   uint8_t last_owner = 0;  ///< of the last frame looked at
+  /// 3.8-3.10: a frame of the chain that has called another, or is its first, says that it does not
+  /// execute, or the first is a generator's, which is linked to its caller while it runs. A chain
+  /// that is whole is like that only where a trace function written in Python is told of a call, or
+  /// where C code runs a generator; else the chain is of several moments.
+  bool has_left_frame = false;
 };
 
 /// Follows the chain from `first`, appending Python frames leaf first to `frames` (cleared before),

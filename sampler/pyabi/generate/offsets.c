@@ -36,7 +36,7 @@
 #define OFFSET(name, type, field) printf("%s %zu\n", name, offsetof(type, field))
 #define SIZE(name, type) printf("%s %zu\n", name, sizeof(type))
 #define END(name, type, field) \
-  printf("%s %zu\n", name, offsetof(type, field) + sizeof(((type *)0)->field))
+  printf("%s %zu\n", name, offsetof(type, field) + sizeof(((type*)0)->field))
 
 static void PrintRuntime(void) {
   OFFSET("runtime.interpreters_head", _PyRuntimeState, interpreters.head);
@@ -139,10 +139,17 @@ static void PrintFrame(void) {
   OFFSET("chunk.top", _PyStackChunk, top);
   OFFSET("chunk.data", _PyStackChunk, data);
 #else
-  END("frame.size", FRAME, f_lasti);
+#if PY_VERSION_HEX >= 0x030A0000
+  END("frame.size", FRAME, f_state);
+  OFFSET("frame.executing", FRAME, f_state);
+#else
+  END("frame.size", FRAME, f_executing);
+  OFFSET("frame.executing", FRAME, f_executing);
+#endif
   OFFSET("frame.previous", FRAME, f_back);
   OFFSET("frame.code", FRAME, f_code);
   OFFSET("frame.instruction", FRAME, f_lasti);
+  OFFSET("frame.generator", FRAME, f_gen);
   OFFSET("frame.localsplus", FRAME, f_localsplus);
 #endif
 }

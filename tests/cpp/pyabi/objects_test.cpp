@@ -375,6 +375,59 @@ TEST(Describe, AClassIsNotTakenForTheTypeWhoseNameItBears) {
   }
 }
 
+/// The names of a class: `count` of them, the one at `module_at` being __module__.
+Address ClassNames(Heap& heap, const Layout& layout, uint64_t count, uint64_t module_at) {
+  const bool is_old = layout.version.minor <= 10;
+  constexpr uint64_t kIndices = 1U << 16;  // bytes
+  const Address keys = heap.Allocate(40 + kIndices + count * 24);
+  if (is_old) {
+    heap.Put(keys + 8, kIndices / 2);
+    heap.Put(keys + 32, count);
+  } else {
+    heap.Put(keys + 9, uint8_t{16});
+    heap.Put(keys + 10, uint8_t{1});
+    heap.Put(keys + 24, count);
+  }
+  const Address key = heap.Str("other");
+  for (uint64_t i = 0; i < count; ++i) {
+    const Address entry =
+        is_old ? keys + 40 + kIndices + i * 24 + 8 : keys + 32 + kIndices + i * 16;
+    heap.Put(entry, i == module_at ? heap.Str("__module__") : key);
+    heap.Put(entry + 8, i == module_at ? heap.Str("shop") : key);
+  }
+  const Address dict = heap.Object(0);
+  heap.Put(dict + layout.object.dict_keys, keys);
+  return dict;
+}
+
+Address ObjectOfClass(Heap& heap, const Layout& layout, const std::string& type_name,
+                      Address names) {
+  const Address type = heap.Type(type_name, 1U << 9);
+  heap.Put(type + layout.object.type_dict_offset - 24, names);
+  heap.Put(type + layout.object.type_cached_keys - 8, heap.Str("Outer.Cart"));
+  return heap.Object(type);
+}
+
+TEST(Describe, OfAClassWithThousandsOfNamesAFewAreRead) {
+  constexpr uint64_t kNames = 30'000;
+  for (const Layout& layout : AllLayouts()) {
+    SCOPED_TRACE(layout.version.ToString() + (layout.free_threaded ? "t" : ""));
+    const auto described = [&](uint64_t module_at, const std::string& type_name) {
+      Heap heap(layout, 4U << 20);
+      const Address names = ClassNames(heap, layout, kNames, module_at);
+      const Address object = ObjectOfClass(heap, layout, type_name, names);
+      const CountingMemory memory(heap.memory());
+      const auto text = Describe(memory, layout, object);
+      EXPECT_LT(memory.bytes(), 16U << 10);
+      return text.value_or("").substr(0, text.value_or("").find(" at 0x"));
+    };
+    EXPECT_EQ(described(0, "Cart"), "<shop.Outer.Cart");
+    EXPECT_EQ(described(127, "Cart"), "<shop.Outer.Cart");
+    EXPECT_EQ(described(128, "Cart"), "<Outer.Cart");
+    EXPECT_EQ(described(kNames - 1, "_shop.Cart"), "<_shop.Cart") << "made by C";
+  }
+}
+
 TEST(ReadInt, SignsAndSizes) {
   for (const Layout& layout : AllLayouts()) {
     Heap heap(layout);

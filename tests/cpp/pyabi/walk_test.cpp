@@ -40,6 +40,7 @@ struct FakeFrame {
   uint8_t owner = kThread;
   int32_t stacktop = 0;
   bool is_entry = false;
+  int8_t executing = 1;
 };
 
 // Copies the frames, each as a range of its own at the address given.
@@ -57,6 +58,7 @@ StackCopy CopyOf(const std::map<Address, FakeFrame>& frames) {
     std::memcpy(bytes + 24, &frame.owner, 1);
     std::memcpy(bytes + 28, &frame.stacktop, 4);
     std::memcpy(bytes + 32, &frame.is_entry, 1);
+    std::memcpy(bytes + 33, &frame.executing, 1);
   }
   return copy;
 }
@@ -154,6 +156,29 @@ TEST(Walk, FrameObjectsHaveSignedInstructionsAndNoOwner) {
   std::vector<RawFrame> frames;
   EXPECT_EQ(WalkFrom(copy, layout, kStack, frames).status, WalkStatus::kComplete);
   EXPECT_EQ(static_cast<int64_t>(frames.at(0).instruction), -1);
+}
+
+TEST(Walk, FramesThatWereLeftAreSeenBefore311) {
+  std::vector<RawFrame> frames;
+  Layout layout = TestLayout({3, 8});
+  layout.frame.executing = 33;
+  layout.frame.generator = 16;  // where the frames of this test have an instruction
+  const auto has_left_frame = [&](int8_t root, int8_t leaf, uint64_t generator = 0) {
+    const StackCopy copy = CopyOf({{kStack, {0, 0xa0, generator, kThread, 0, false, root}},
+                                   {kStack + 64, {kStack, 0xb0, 2, kThread, 0, false, leaf}}});
+    return WalkFrom(copy, layout, kStack + 64, frames).has_left_frame;
+  };
+  EXPECT_FALSE(has_left_frame(1, 1));
+  EXPECT_FALSE(has_left_frame(1, 0)) << "the leaf is being entered";
+  EXPECT_TRUE(has_left_frame(0, 1));
+  EXPECT_TRUE(has_left_frame(1, 1, 0x9000)) << "a generator is linked to its caller";
+  layout.version = {3, 10};
+  EXPECT_FALSE(has_left_frame(0, 0));
+  EXPECT_FALSE(has_left_frame(2, -2)) << "unwinding; created";
+  EXPECT_TRUE(has_left_frame(-1, 0)) << "suspended";
+  EXPECT_TRUE(has_left_frame(4, 0)) << "cleared";
+  const StackCopy lone = CopyOf({{kStack, {0, 0xa0, 0, kThread, 0, false, -1}}});
+  EXPECT_TRUE(WalkFrom(lone, layout, kStack, frames).has_left_frame) << "a generator, just left";
 }
 
 TEST(Walk, ClearsTheTagsOfTheCode) {
