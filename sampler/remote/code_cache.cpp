@@ -19,10 +19,14 @@ constexpr size_t kChecksAtOnce = 16;
 // About 0.1 us each, in the pause; what is dropped is seldom far from a leaf.
 constexpr size_t kMostSelected = 256;
 
-// From 3.12 on a call of a class pushes, below __init__, a frame of static code that checks what
-// __init__ returned. Its name and its file are one and the same string.
-bool IsInitCleanup(const pyabi::CodeInfo& info) {
-  return info.identity.name == info.identity.filename && info.file == "__init__";
+// Code that the interpreter makes for itself. From 3.12 on a call of a class pushes, below
+// __init__, a frame that checks what __init__ returned: its name and its file are one and the same
+// string. In 3.12 a run of the evaluation loop begins with a frame of its own (_Py_MakeShimCode in
+// Objects/codeobject.c); a copy that is not proved may find it half made, when it does not say yet
+// that it is no Python frame.
+bool IsInterpretersOwn(const pyabi::CodeInfo& info) {
+  if (info.file == "__init__") return info.identity.name == info.identity.filename;
+  return info.file == "<shim>" && info.name == "<interpreter trampoline>";
 }
 
 uint64_t InstructionKey(const pyabi::RawFrame& frame) {
@@ -31,11 +35,12 @@ uint64_t InstructionKey(const pyabi::RawFrame& frame) {
 
 }  // namespace
 
-CodeCache::CodeCache(const Target& target, Tables& tables, Quality& quality)
+CodeCache::CodeCache(const Target& target, Tables& tables, Quality& quality, size_t capacity)
     : target_(target),
       tables_(tables),
       quality_(quality),
       has_generation_(target.layout().interpreter.code_object_generation != kAbsent),
+      capacity_(capacity),
       gone_function_(
           tables.Intern(Function{tables.Intern("<code object gone>"), kEmptyString, 0})) {}
 
@@ -47,7 +52,7 @@ bool CodeCache::NeedsLook(const Entry& entry, uint64_t generation) const {
 }
 
 void CodeCache::Select(const std::vector<pyabi::RawFrame>& frames, uint64_t generation,
-                       std::vector<Address>& codes) {
+                       std::vector<Address>& codes) const {
   Address last = 0;
   for (const pyabi::RawFrame& frame : frames) {
     if (frame.code == last) continue;
@@ -59,6 +64,13 @@ void CodeCache::Select(const std::vector<pyabi::RawFrame>& frames, uint64_t gene
     }
     if (codes.size() >= kMostSelected) return;
   }
+}
+
+bool CodeCache::AreKnown(std::span<const std::pair<Address, CodeIdentity>> identities) const {
+  return std::all_of(identities.begin(), identities.end(), [this](const auto& seen) {
+    auto it = entries_.find(seen.first);
+    return it != entries_.end() && it->second->known && it->second->info.identity == seen.second;
+  });
 }
 
 void CodeCache::Update(std::span<const std::pair<Address, CodeIdentity>> identities,
@@ -82,10 +94,14 @@ void CodeCache::Update(std::span<const std::pair<Address, CodeIdentity>> identit
 
 CodeCache::Entry& CodeCache::Load(Address code, Nanoseconds now) {
   auto it = entries_.find(code);
-  if (it != entries_.end()) return *it->second;
+  if (it != entries_.end()) {
+    it->second->used = ++uses_;
+    return *it->second;
+  }
   auto entry = std::make_unique<Entry>();
   entry->code = code;
   entry->first_seen = now;
+  entry->used = ++uses_;
   Entry& result = *entry;
   order_.push_back(&result);
   entries_.emplace(code, std::move(entry));
@@ -98,7 +114,7 @@ void CodeCache::Replace(Entry& entry, Nanoseconds now) {
   entry.known = info.has_value();
   if (!info) return;
   entry.info = std::move(*info);
-  entry.trampoline = IsInitCleanup(entry.info);
+  entry.trampoline = IsInterpretersOwn(entry.info);
   entry.function =
       tables_.Intern(Function{tables_.Intern(entry.info.name), tables_.Intern(entry.info.file),
                               static_cast<uint32_t>(entry.info.identity.first_line)});
@@ -144,18 +160,40 @@ std::optional<FrameId> CodeCache::Resolve(const pyabi::RawFrame& frame, Nanoseco
   return it->second;
 }
 
+StackId CodeCache::incomplete_stack() {
+  if (incomplete_stack_ == kEmptyStack) {
+    const Function callers{tables_.Intern("<incomplete stack>"), kEmptyString, 0};
+    incomplete_stack_ =
+        tables_.Push(kEmptyStack, tables_.Intern(Frame{tables_.Intern(callers), 0}));
+  }
+  return incomplete_stack_;
+}
+
 bool CodeCache::CanName(std::span<const pyabi::RawFrame> frames, Nanoseconds now) {
   return std::all_of(frames.begin(), frames.end(), [&](const pyabi::RawFrame& frame) {
     return LoadNamed(frame.code, now).known;
   });
 }
 
-bool CodeCache::IsSettled(Address code) const {
+bool CodeCache::IsSettled(Address code) {
   auto it = entries_.find(code);
-  return it != entries_.end() && !it->second->reused && !NeedsLook(*it->second, generation_);
+  if (it == entries_.end()) return false;
+  it->second->used = ++uses_;
+  return !it->second->reused && !NeedsLook(*it->second, generation_);
+}
+
+void CodeCache::ForgetOldHalf() {
+  const auto middle = order_.begin() + static_cast<std::ptrdiff_t>(order_.size() / 2);
+  std::nth_element(order_.begin(), middle, order_.end(),
+                   [](const Entry* a, const Entry* b) { return a->used < b->used; });
+  for (auto entry = order_.begin(); entry != middle; ++entry) entries_.erase((*entry)->code);
+  order_.erase(order_.begin(), middle);
+  // What was settled may be among the forgotten.
+  ++epoch_;
 }
 
 void CodeCache::CheckSome(Nanoseconds now) {
+  if (entries_.size() > capacity_) ForgetOldHalf();
   if (order_.empty()) return;
   const pyabi::Layout& layout = target_.layout();
   std::vector<std::byte> bytes(layout.code.size);

@@ -26,13 +26,23 @@ namespace pystrobe::remote {
 /// once an address was seen reused. Older ones are checked at growing intervals, after the pause;
 /// but all are looked at for some seconds after any address was seen reused: such a program goes on
 /// with it. On 3.14+ they are looked at whenever the interpreter's count of dead code objects has
-/// moved. [Select: the thread that runs the copy; all else: the pacer; never at once]
+/// moved.
+///
+/// Nobody tells us that a code object died. A program that makes and drops them for days would fill
+/// the memory with dead ones, so at most `capacity` are remembered: above that the half not used
+/// for longest is forgotten. One that was alive after all is new at its next use and comes to the
+/// same frames. [the pacer; Select and AreKnown, which change nothing: any number of threads at
+/// once, those that run copies, but not while another method runs]
 class CodeCache final : public CodeWatch {
  public:
-  CodeCache(const Target& target, Tables& tables, Quality& quality);
+  /// More than any program runs within minutes; about 1 KiB each.
+  static constexpr size_t kCapacity = 32768;
+
+  CodeCache(const Target& target, Tables& tables, Quality& quality, size_t capacity = kCapacity);
 
   void Select(const std::vector<pyabi::RawFrame>& frames, uint64_t generation,
-              std::vector<Address>& codes) override;
+              std::vector<Address>& codes) const override;
+  bool AreKnown(std::span<const std::pair<Address, pyabi::CodeIdentity>> identities) const override;
 
   /// Takes in the identities a copy brought: drops entries that turned out to be others, reads new
   /// ones. Call before Resolve with every copy. `generation`: what the copy brought.
@@ -44,6 +54,10 @@ class CodeCache final : public CodeWatch {
   /// that the interpreter pushes for itself.
   std::optional<FrameId> Resolve(const pyabi::RawFrame& frame, Nanoseconds now);
 
+  /// What frames stand on where the thread's first one was not reached: a stack of one frame,
+  /// "<incomplete stack>".
+  StackId incomplete_stack();
+
   /// True when every frame has a name. Reads names on a miss.
   bool CanName(std::span<const pyabi::RawFrame> frames, Nanoseconds now);
 
@@ -52,11 +66,15 @@ class CodeCache final : public CodeWatch {
 
   /// True when a stack with this frame may be reused for an equal raw frame without looking again:
   /// false for young and reused addresses. Once true it stays so while epoch() is the same.
-  bool IsSettled(Address code) const;
+  bool IsSettled(Address code);
   uint64_t epoch() const { return epoch_; }
 
-  /// Re-reads the identities of a few entries that are due. Outside of pauses.
+  /// Re-reads the identities of a few entries that are due, and forgets where there are too many.
+  /// Outside of pauses.
   void CheckSome(Nanoseconds now);
+
+  /// Code objects remembered.
+  size_t size() const { return entries_.size(); }
 
  private:
   struct Entry {
@@ -70,6 +88,7 @@ class CodeCache final : public CodeWatch {
     uint64_t generation = 0;
     Nanoseconds first_seen{};
     Nanoseconds checked{};
+    uint64_t used = 0;                  ///< as `uses_` counts
     HashMap<uint64_t, FrameId> frames;  ///< by instruction and tlbc index
   };
 
@@ -79,6 +98,7 @@ class CodeCache final : public CodeWatch {
   void Replace(Entry& entry, Nanoseconds now);
   void NoteReuse(Entry& entry, Nanoseconds now);
   bool NeedsLook(const Entry& entry, uint64_t generation) const;
+  void ForgetOldHalf();
 
   const Target& target_;
   Tables& tables_;
@@ -88,7 +108,10 @@ class CodeCache final : public CodeWatch {
   Nanoseconds now_{};
   Nanoseconds churning_until_{};
   uint64_t epoch_ = 0;
+  const size_t capacity_;
+  uint64_t uses_ = 0;
   FunctionId gone_function_;
+  StackId incomplete_stack_ = kEmptyStack;  // made when it is first needed
   HashMap<Address, std::unique_ptr<Entry>> entries_;
   std::vector<Entry*> order_;  ///< for CheckSome, round robin
   size_t next_check_ = 0;

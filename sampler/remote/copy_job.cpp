@@ -22,15 +22,21 @@ constexpr int kMostFetches = 1500;
 // Code objects that cannot be read, in one look: a stack with more of them is no stack.
 constexpr int kMostRefused = 4;
 
-struct Switches {
-  int64_t voluntary, involuntary;
-  friend bool operator==(const Switches&, const Switches&) = default;
+// PyThreadState._status.active (Include/cpython/pystate.h, 3.12+): the thread is attached.
+constexpr uint32_t kStatusActive = 1U << 4;
+
+struct OwnUse {
+  int64_t switches = 0;  // of either kind
+  Nanoseconds cpu{};     // as of the last switch: within microseconds of when this thread woke
 };
 
-Switches OwnSwitches() {
+OwnUse OwnUseNow() {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);
-  return {usage.ru_nvcsw, usage.ru_nivcsw};
+  const auto time = [](const timeval& t) {
+    return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
+  };
+  return {usage.ru_nvcsw + usage.ru_nivcsw, time(usage.ru_utime) + time(usage.ru_stime)};
 }
 
 }  // namespace
@@ -47,7 +53,9 @@ GilState GilReader::Decode(Moment moment) const {
 }
 
 void CopyJob::Run() {
+  began = MonotonicNow();
   identities.clear();
+  new_codes = false;
   subject_cpu = -1;
   subject_look.reset();
   if (prove) {
@@ -55,19 +63,20 @@ void CopyJob::Run() {
   } else {
     descheduled = true;
     Copy();
+    if (witness.rseq_cpu_id != 0) ReadWitness();
     LookAtSubject();
   }
 }
 
 void CopyJob::RunProved() {
-  const Nanoseconds start = MonotonicNow(), cpu_start = ThreadCpuNow();
   own_cpu = sched_getcpu();
-  const Switches before = OwnSwitches();
+  const OwnUse before = OwnUseNow();
+  if (witness.rseq_cpu_id == 0) place_before_ = ReadPlace();
   Copy();
   ReadWitness();
-  descheduled = OwnSwitches() != before || sched_getcpu() != own_cpu;
+  descheduled = OwnUseNow().switches != before.switches || sched_getcpu() != own_cpu;
   LookAtSubject();
-  took = descheduled ? ThreadCpuNow() - cpu_start : MonotonicNow() - start;
+  took = descheduled ? ThreadCpuNow() - before.cpu : MonotonicNow() - began;
 }
 
 void CopyJob::Copy() {
@@ -88,9 +97,18 @@ void CopyJob::Copy() {
   gil_state = gil != nullptr ? gil->Decode(GilReader::kAfter) : GilState{};
 }
 
+bool CopyJob::HoldsLock(const ThreadCopy& thread) const {
+  const Address tstate = thread.plan->tstate();
+  if (gil != nullptr) return gil_state.HeldBy(tstate);
+  return (thread.memory.ValueOr0<uint32_t>(tstate + layout->thread.status) & kStatusActive) != 0;
+}
+
 bool CopyJob::NeedsAttention() const {
   if (!HeldStill() || threads.front()->status != WalkStatus::kComplete) return true;
-  if (!identities.empty()) return true;
+  if (new_codes) return true;
+  if (ahead_of_switch) {
+    return !SubjectHoldsLock() || gil_state.switch_number != *ahead_of_switch;
+  }
   return gil_state.locked == 1 && gil_state.last_holder != threads.front()->plan->tstate();
 }
 
@@ -110,7 +128,8 @@ bool CopyJob::ReadPending() {
   requests_.clear();
   const bool first = std::all_of(first_pending_.begin(), first_pending_.end(),
                                  [](size_t pending) { return pending == 0; });
-  if (first && gil != nullptr) gil->AppendRequest(GilReader::kBefore, requests_);
+  const bool both = first && gil != nullptr && threads.size() > 1;
+  if (both) gil->AppendRequest(GilReader::kBefore, requests_);
   for (size_t i = 0; i < threads.size(); ++i) {
     threads[i]->memory.AppendRequests(first_pending_[i], requests_);
     first_pending_[i] = threads[i]->memory.ranges().size();
@@ -120,7 +139,7 @@ bool CopyJob::ReadPending() {
   }
   AppendProof();
   if (!memory->ReadAll(requests_)) return false;
-  if (first) gil_before = gil != nullptr ? gil->Decode(GilReader::kBefore) : GilState{};
+  if (first) gil_before = both ? gil->Decode(GilReader::kBefore) : GilState{};
   return true;
 }
 
@@ -197,6 +216,7 @@ void CopyJob::LookAtCodes() {
     identities.emplace_back(code_list_[i],
                             pyabi::IdentityOf(*layout, {code_bytes_.data() + i * size, size}));
   }
+  new_codes = !codes->AreKnown(identities);
 }
 
 // Object by object, straight from the target: the proof is read again after it.
@@ -223,31 +243,34 @@ void CopyJob::AppendProof() {
 void CopyJob::ReadWitness() {
   if (witness.rseq_cpu_id != 0) {
     // The target may write there what it likes.
-    static const long cpu_count = sysconf(_SC_NPROCESSORS_CONF);
-    if (rseq_cpu_ < static_cast<uint64_t>(cpu_count)) subject_cpu = static_cast<int>(rseq_cpu_);
+    if (rseq_cpu_ < CPU_SETSIZE) subject_cpu = static_cast<int>(rseq_cpu_);
     return;
   }
+  const std::optional<Place> place = ReadPlace();
+  if (place && place == place_before_) subject_cpu = place->cpu;
+}
+
+std::optional<CopyJob::Place> CopyJob::ReadPlace() const {
   char text[1024];
-  ssize_t length = pread(witness.stat_fd, text, sizeof text, 0);
-  if (length <= 0) return;
-  auto stat = ParseTaskStat({text, static_cast<size_t>(length)});
-  if (stat) subject_cpu = stat->processor;
+  const auto stat = ParseTaskStat(ReadInto(witness.stat_fd, text));
+  if (!stat) return std::nullopt;
+  const auto schedule = ParseSchedStat(ReadInto(witness.schedstat_fd, text));
+  if (!schedule) return std::nullopt;
+  return Place{stat->processor, schedule->switches};
 }
 
 void CopyJob::LookAtSubject() {
-  char text[128];
-  ssize_t length = pread(witness.schedstat_fd, text, sizeof text, 0);
-  if (length <= 0) return;
-  const auto stat = ParseSchedStat({text, static_cast<size_t>(length)});
+  char text[256];
+  const auto stat = ParseSchedStat(ReadInto(witness.schedstat_fd, text));
   if (!stat) return;
-  subject_look = {*stat, true, HeldStill()};
+  subject_look = {*stat, true, !stopped && HeldStill()};
   // Who has the lock is awake.
-  if (gil_state.HeldBy(threads.front()->plan->tstate())) return;
+  if (gil != nullptr && SubjectHoldsLock()) return;
   subject_look->awake = awake_before;
-  // A thread stopped by ptrace looks asleep.
+  subject_look->unsure = ahead_of_switch.has_value();
   if (!subject_look->in_pause || !awake_before) return;
-  length = pread(witness.syscall_fd, text, sizeof text, 0);
-  if (length > 0) subject_look->awake = SaysAwake({text, static_cast<size_t>(length)});
+  const std::string_view says = ReadInto(witness.syscall_fd, text);
+  if (!says.empty()) subject_look->awake = SaysAwake(says);
 }
 
 }  // namespace pystrobe::remote

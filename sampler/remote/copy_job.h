@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "profiler/base/clock.h"
@@ -69,18 +71,23 @@ class CodeWatch {
  public:
   virtual ~CodeWatch() = default;
   /// Appends the codes of `frames` to look at, leaf first. `generation`: what the copy brought.
-  /// [the thread that runs the job]
+  /// [threads that run jobs, several at once]
   virtual void Select(const std::vector<pyabi::RawFrame>& frames, uint64_t generation,
-                      std::vector<Address>& codes) = 0;
+                      std::vector<Address>& codes) const = 0;
+  /// True when these are the code objects that are known at their addresses. As Select.
+  virtual bool AreKnown(
+      std::span<const std::pair<Address, pyabi::CodeIdentity>> identities) const = 0;
 };
 
 /// Which CPU a thread last ran user code on, read as the last thing of a copy.
 ///
 /// With rseq the kernel writes the CPU before user code runs there (struct rseq in <linux/rseq.h>),
-/// so the number, read last, tells that the thread ran nowhere else during the copy. Without rseq
-/// the processor field of /proc/PID/task/TID/stat says the same, for more time.
+/// so the number, read last, tells that the thread ran nowhere else during the copy. Without rseq,
+/// and for more time, /proc tells where the thread is queued and how often it was put on a CPU:
+/// both must be what they were before the copy, for a thread is queued on a CPU before it runs
+/// there.
 struct CpuWitness {
-  Address rseq_cpu_id = 0;  ///< address of rseq.cpu_id; 0: use stat
+  Address rseq_cpu_id = 0;  ///< address of rseq.cpu_id; 0: use stat and schedstat
   int stat_fd = -1;         ///< kept open on task/TID/stat
   int schedstat_fd = -1;    ///< kept open on task/TID/schedstat; -1: there is none
   int syscall_fd = -1;      ///< kept open on task/TID/syscall; -1: there is none
@@ -92,27 +99,33 @@ struct CopyJob {
   const ProcessMemory* memory = nullptr;
   const pyabi::Layout* layout = nullptr;
   GilReader* gil = nullptr;  ///< may be null: free-threaded
-  CodeWatch* codes = nullptr;
+  const CodeWatch* codes = nullptr;
   Address generation_address = 0;    ///< 3.14+: where dead code objects are counted, else 0
   CpuWitness witness;                ///< of the subject, the thread to be held
   std::vector<ThreadCopy*> threads;  ///< the subject first
   /// Of the subject, just before. Our coming wakes a CPU that was idle, and sometimes with it the
   /// thread that sleeps there, so only what was awake before and is awake in the pause ran.
-  bool awake_before = true;
-  bool locals = false;  ///< read local variables too: some microseconds for each
-  bool prove = true;    ///< false: spend nothing on the proof, which there is none of then
+  bool awake_before = true;  ///< with `ahead_of_switch` not known
+  bool locals = false;       ///< read local variables too: some microseconds for each
+  bool prove = true;         ///< false: spend nothing on the proof, which there is none of then
+  bool stopped = false;      ///< the subject is held by ptrace, and looks asleep therefore
+  /// Made ahead of its time, as the subject had the lock and nobody else did since this count:
+  /// further such jobs are of no use once that has changed.
+  std::optional<uint64_t> ahead_of_switch;
 
   // Results.
+  Nanoseconds began{};  ///< CLOCK_MONOTONIC
   bool read_ok = false;
   int subject_cpu = -1;      ///< where the subject last ran, as of the end of the copy
   int own_cpu = -1;          ///< where the copy was made
   bool descheduled = false;  ///< the copying thread lost its CPU meanwhile
-  GilState gil_before,
-      gil_state;            ///< the lock before the first byte was copied, and after the last
-  uint64_t generation = 0;  ///< what was read at generation_address
+  GilState gil_before;  ///< the lock before the first byte was copied, where threads are several
+  GilState gil_state;   ///< and after the last
+  uint64_t generation = 0;               ///< what was read at generation_address
   std::optional<TaskLook> subject_look;  ///< as of the copy; nullopt when the kernel does not tell
   std::vector<std::pair<Address, pyabi::CodeIdentity>> identities;  ///< what `codes` asked for
-  Nanoseconds took{};  ///< time that the copying had the CPU
+  bool new_codes = false;  ///< among them are some whose names must be read soon
+  Nanoseconds took{};      ///< time that the copying had the CPU
 
   /// The subject ran no user code during the copy: it was not elsewhere, and not here.
   bool HeldStill() const { return read_ok && !descheduled && subject_cpu == own_cpu; }
@@ -126,13 +139,24 @@ struct CopyJob {
            gil_before.switch_number == gil_state.switch_number;
   }
 
-  /// The copy is not what a sample needs, or brought code objects whose names must be read soon.
+  /// The subject's interpreter lock was its own; without such a lock: it was attached.
+  bool SubjectHoldsLock() const { return HoldsLock(*threads.front()); }
+  bool HoldsLock(const ThreadCopy& thread) const;
+
+  /// The copy is not what a sample needs, or brought code objects whose names must be read soon, or
+  /// the jobs after it should be reconsidered.
   bool NeedsAttention() const;
 
   /// Copies, walks, fetches what the prediction missed, looks at the codes asked for.
   void Run();
 
  private:
+  struct Place {
+    int cpu;
+    uint64_t switches;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+
   void RunProved();
   void Copy();
   bool ReadPredicted();
@@ -145,6 +169,7 @@ struct CopyJob {
   void ReadLocals();
   void AppendProof();
   void ReadWitness();
+  std::optional<Place> ReadPlace() const;
   void LookAtSubject();
 
   std::vector<pyabi::ReadRequest> requests_;
@@ -152,6 +177,7 @@ struct CopyJob {
   std::vector<Address> code_list_;
   std::vector<std::byte> code_bytes_;
   uint32_t rseq_cpu_ = 0;
+  std::optional<Place> place_before_;  // without rseq
 };
 
 }  // namespace pystrobe::remote

@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/resource.h>
+#include <sys/prctl.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,14 +16,10 @@
 #include "sampler/remote/doctor.h"
 #include "sampler/remote/permission.h"
 #include "sampler/remote/process_memory.h"
-
-// Defined by glibc from 2.35 on: bytes of the registered rseq area, 0 when there is none.
-extern "C" __attribute__((weak)) const unsigned int __rseq_size;
+#include "sampler/remote/promptness.h"
 
 namespace pystrobe::remote {
 namespace {
-
-constexpr int kCapSysNice = 23;  // linux/capability.h
 
 Check CheckKernel() {
   Check check{.name = "kernel"};
@@ -44,11 +40,14 @@ Check CheckKernel() {
 /// A child of ours that does nothing, to read from.
 class IdleChild {
  public:
-  IdleChild() : pid_(fork()) {
-    // In the child of a threaded process only async-signal-safe calls are allowed; pause() is.
-    if (pid_ == 0) {
-      while (true) pause();
-    }
+  IdleChild() {
+    const pid_t parent = getpid();
+    pid_ = fork();
+    if (pid_ != 0) return;
+    // In the child of a threaded process only async-signal-safe calls are allowed, as these are.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(0);
+    while (true) pause();
   }
   ~IdleChild() {
     if (pid_ <= 0) return;
@@ -158,18 +157,6 @@ Check CheckCpus() {
   return check;
 }
 
-Check CheckRseq() {
-  Check check{.name = "rseq of pystrobe"};
-  bool registered = &__rseq_size != nullptr && __rseq_size > 0;
-  check.seen = registered ? fmt::format("registered ({} bytes)", __rseq_size) : "not registered";
-  if (!registered) {
-    check.state = CheckState::kWarn;
-    check.meaning = "the sampler notices its own preemption by a slower way";
-    check.cure = "glibc 2.35 or later, and GLIBC_TUNABLES without glibc.pthread.rseq=0";
-  }
-  return check;
-}
-
 Check CheckSchedstat() {
   Check check{.name = "CPU accounting"};
   auto text = ReadSmallFile("/proc/self/schedstat");
@@ -186,16 +173,19 @@ Check CheckSchedstat() {
   return check;
 }
 
-Check CheckPriority(const ProcessStatus& status) {
+Check CheckPriority() {
   Check check{.name = "priority"};
-  rlimit limit{};
-  getrlimit(RLIMIT_NICE, &limit);
-  bool may = HasCapability(status.effective_capabilities, kCapSysNice) || limit.rlim_cur > 20;
-  check.seen = may ? "may be raised" : "may not be raised (no CAP_SYS_NICE, RLIMIT_NICE 0)";
+  // Tried, not guessed: the capabilities of a user namespace do not count here.
+  const bool may = [] {
+    const ScopedPromptness prompt(Urgency::kAtOnce);
+    return IsRealTime(0);
+  }();
+  check.seen = may ? "may be raised" : "may not be raised (needs CAP_SYS_NICE or RLIMIT_RTPRIO)";
   if (!may) {
+    check.state = CheckState::kWarn;
     check.meaning =
-        "on a machine that is fully busy, samples at high rates come late and are counted "
-        "as late";
+        "at rates above 1 kHz, and on a machine that is fully busy, samples come late or are lost; "
+        "both are counted";
   }
   return check;
 }
@@ -225,9 +215,9 @@ std::string_view CheckStateName(CheckState state) {
 std::vector<Check> CheckMachine() {
   ProcessStatus status = ReadStatus(getpid()).value_or(ProcessStatus{});
   bool privileged = HasCapability(status.effective_capabilities, kCapSysPtrace);
-  return {CheckKernel(),         CheckReading(),  CheckYama(privileged), CheckCapabilities(status),
-          CheckSeccomp(status),  CheckCpus(),     CheckRseq(),           CheckSchedstat(),
-          CheckPriority(status), CheckContainer()};
+  return {CheckKernel(),        CheckReading(), CheckYama(privileged), CheckCapabilities(status),
+          CheckSeccomp(status), CheckCpus(),    CheckSchedstat(),      CheckPriority(),
+          CheckContainer()};
 }
 
 std::vector<Check> RunChecks(std::optional<pid_t> pid) {

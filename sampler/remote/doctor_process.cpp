@@ -25,24 +25,26 @@ Check CheckStateOf(pid_t pid) {
   auto stat = ReadTaskStat(pid, pid);
   auto status = ReadStatus(pid);
   if (!stat || !status) return {"process", CheckState::kFail, "it has ended", {}, {}};
-  check.seen = fmt::format("{} ({}), uid {}, state {}, {} threads", pid, stat->name,
-                           status->real_uid, stat->state, status->thread_count);
+  check.seen =
+      fmt::format("{} ({}), uid {}, state {}, {} thread{}", pid, stat->name, status->real_uid,
+                  stat->state, status->thread_count, status->thread_count == 1 ? "" : "s");
   if (stat->state == 'T' || stat->state == 't') {
     check.state = CheckState::kWarn;
     check.meaning = "it is stopped: every sample will show it where it stands";
-    check.cure = fmt::format("kill -CONT {}", pid);
+    const std::string tracer = TracerOf(pid);
+    check.cure = tracer.empty() ? fmt::format("kill -CONT {}", pid)
+                                : fmt::format("let {} continue it, or end that", tracer);
   }
   return check;
 }
 
 Check CheckTracer(pid_t pid) {
   Check check{.name = "tracer"};
-  auto status = ReadStatus(pid);
-  pid_t tracer = status ? status->tracer : 0;
+  const std::string tracer = TracerOf(pid);
   check.seen = "none";
-  if (tracer != 0) {
+  if (!tracer.empty()) {
     check.state = CheckState::kWarn;
-    check.seen = fmt::format("process {} traces it", tracer);
+    check.seen = fmt::format("{} traces it", tracer);
     check.meaning =
         "a debugger or strace is attached: --pause=ptrace cannot be used, and times are "
         "not those of the program alone";
@@ -76,11 +78,12 @@ std::vector<Check> CheckInterpreter(const TargetInfo& info, size_t thread_count)
                                 info.found_by),
                     {},
                     {}});
-  checks.push_back({"layout",
-                    CheckState::kOk,
-                    fmt::format("verified; {} Python threads", thread_count),
-                    {},
-                    {}});
+  checks.push_back(
+      {"layout",
+       CheckState::kOk,
+       fmt::format("verified; {} Python thread{}", thread_count, thread_count == 1 ? "" : "s"),
+       {},
+       {}});
   Check rseq{.name = "rseq of the program"};
   if (info.rseq_offset) {
     rseq.seen = fmt::format("at offset {} of each thread", *info.rseq_offset);
@@ -152,7 +155,9 @@ Check CheckScheduling(const std::vector<pid_t>& tids) {
     int policy = sched_getscheduler(tid) & ~SCHED_RESET_ON_FORK;
     if (policy == SCHED_FIFO || policy == SCHED_RR || policy == 6 /* SCHED_DEADLINE */) ++realtime;
   }
-  check.seen = realtime == 0 ? "ordinary" : fmt::format("{} real-time threads", realtime);
+  check.seen = realtime == 0
+                   ? "ordinary"
+                   : fmt::format("{} real-time thread{}", realtime, realtime == 1 ? "" : "s");
   if (realtime > 0) {
     check.state = CheckState::kWarn;
     check.meaning =

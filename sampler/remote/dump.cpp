@@ -6,6 +6,9 @@
 
 #include "sampler/remote/code_cache.h"
 #include "sampler/remote/pauser.h"
+#include "sampler/remote/permission.h"
+#include "sampler/remote/promptness.h"
+#include "sampler/remote/sleepers.h"
 #include "sampler/remote/thread_table.h"
 #include "sampler/remote/tick_sampler.h"
 
@@ -27,7 +30,9 @@ std::vector<DumpFrame> FramesOf(const RunContext& context, const SampledThread& 
   const Tables& tables = context.tables;
   std::vector<FrameId> ids = tables.FramesOf(thread.stack());
   std::vector<DumpFrame> frames;
-  for (size_t i = ids.size(); i-- > 0;) {
+  // What stands for callers that were not reached is no frame of the target.
+  const size_t base = ids.size() - std::min(ids.size(), thread.frames().size());
+  for (size_t i = ids.size(); i-- > base;) {
     const Frame& frame = tables.frame(ids[i]);
     const Function& function = tables.function(frame.function);
     DumpFrame& out = frames.emplace_back();
@@ -68,6 +73,9 @@ bool AllTaken(const ThreadTable& threads, bool proved) {
 }  // namespace
 
 Result<Dump> TakeDump(pid_t pid, const DumpOptions& options) {
+  if (options.pause == PauseMode::kPtrace) {
+    if (auto free = CheckFreeToTrace(pid); !free) return std::unexpected(free.error());
+  }
   auto target = Target::Open(pid);
   if (!target) return std::unexpected(target.error());
 
@@ -81,8 +89,10 @@ Result<Dump> TakeDump(pid_t pid, const DumpOptions& options) {
   Pauser pauser(options.pause);
   TickSampler ticks(context, threads, pauser);
 
-  Tick tick{1, MonotonicNow(), MonotonicNow(), false};
+  const Nanoseconds start = MonotonicNow();
+  Tick tick{.number = 1, .time = start, .previous = start, .from = start};
   if (auto listed = threads.Refresh(tick); !listed) return std::unexpected(listed.error());
+  Sleepers(context, threads).Take(tick);
   Dump dump;
   const uint64_t rounds = kLeastRounds + kRoundsPerThread * threads.threads().size();
   const bool proved = options.pause != PauseMode::kNone;
@@ -90,7 +100,11 @@ Result<Dump> TakeDump(pid_t pid, const DumpOptions& options) {
     ticks.Start(tick);
     TickOutcome outcome = ticks.Finish();
     dump.held_ns += outcome.held.count();
-    tick = {tick.number + 1, MonotonicNow(), tick.time, false};
+    if (auto possible = pauser.Check(); !possible) return std::unexpected(possible.error());
+    tick = {.number = tick.number + 1,
+            .time = MonotonicNow(),
+            .previous = tick.time,
+            .from = tick.time};
     if (!outcome.taken && !target->StillThere()) {
       return Fail(ErrorCode::kExited, "process {} ended while its stacks were read", pid);
     }

@@ -27,6 +27,14 @@ std::optional<Elf64_Ehdr> ReadHeader(const std::string& path) {
   return header;
 }
 
+bool HasLivingThread(pid_t pid) {
+  const auto tasks = ListTasks(pid);
+  return tasks && std::ranges::any_of(*tasks, [pid](pid_t tid) {
+           const auto stat = ReadTaskStat(pid, tid);
+           return stat && stat->state != 'Z' && stat->state != 'X';
+         });
+}
+
 /// The file that makes it a PyPy, or empty.
 std::string FindPypy(const std::string& executable, const std::vector<Module>& modules) {
   if (FileName(executable).starts_with("pypy")) return executable;
@@ -42,6 +50,7 @@ std::optional<Error> WhyNoProgram(pid_t pid) {
   auto stat =
       pid > 0 ? ReadTaskStat(pid, pid) : Result<TaskStat>(Fail(ErrorCode::kNotFound, "not a pid"));
   if (!stat) {
+    if (stat.error().code == ErrorCode::kIo) return stat.error();
     if (access("/proc/self/stat", R_OK) != 0) {
       return Error{ErrorCode::kNotFound, "/proc is not mounted here", "mount -t proc proc /proc"};
     }
@@ -59,6 +68,12 @@ std::optional<Error> WhyNoProgram(pid_t pid) {
     return Error{ErrorCode::kNotFound,
                  fmt::format("{} is a thread ({}) of process {}", pid, stat->name, status->process),
                  fmt::format("Use {}: its threads are all sampled.", status->process)};
+  }
+  if (stat->state == 'Z' && HasLivingThread(pid)) {
+    return Error{ErrorCode::kNotPython,
+                 fmt::format("the main thread of process {} ({}) has ended while others run on",
+                             pid, stat->name),
+                 "The kernel then shows no memory of the process: it cannot be sampled."};
   }
   if (stat->state == 'Z' || stat->state == 'X') {
     return Error{ErrorCode::kNotPython,
@@ -117,7 +132,7 @@ Error WhyNotPython(pid_t pid, const pyabi::Memory& memory, const std::string& ex
       name == "timeout" || name == "docker" || name == "tini") {
     error.hint = fmt::format(
         "It may have started the Python you mean: `pgrep -P {} -a` lists its "
-        "children.",
+        "children, attach to that one; or let a shell become Python: exec python3 ...",
         pid);
   }
   return error;

@@ -3,12 +3,16 @@
 
 #include <sched.h>
 
+#include <utility>
+
+#include "sampler/remote/promptness.h"
+
 namespace pystrobe::remote {
 namespace {
 
-// Far above any honest delay of a probe of high priority; a CPU that a real-time program keeps
-// longer is not ours to enter.
-constexpr Nanoseconds kProbePatience = std::chrono::milliseconds(100);
+// Far above any honest delay of a probe of high priority, and above those of a virtual CPU that is
+// itself not run; a CPU that a real-time program keeps longer is not ours to enter.
+constexpr Nanoseconds kProbePatience = std::chrono::milliseconds(300);
 
 }  // namespace
 
@@ -35,37 +39,51 @@ std::optional<PauseMode> PauseModeByName(std::string_view name) {
 }
 
 Pauser::Pauser(PauseMode mode)
-    : wanted_(mode), mode_in_use_(mode == PauseMode::kAuto ? PauseMode::kPreempt : mode) {
-  CPU_ZERO(&allowed_);
-  sched_getaffinity(0, sizeof allowed_, &allowed_);
-}
+    : wanted_(mode), mode_in_use_(mode == PauseMode::kAuto ? PauseMode::kPreempt : mode) {}
 
 Pauser::~Pauser() = default;
 
+Result<void> Pauser::Check() const {
+  if (failure_) return std::unexpected(*failure_);
+  return {};
+}
+
 PauseTicket Pauser::Begin(CopyJob& job, pid_t tid, int cpu) {
   PauseTicket ticket;
-  if (mode_in_use_ == PauseMode::kPreempt && BeginPreemption(job, cpu, ticket)) return ticket;
+  if (failure_) return ticket;
+  job.stopped = false;
+  if (mode_in_use_ == PauseMode::kPreempt && BeginPreemption(job, tid, cpu, ticket)) {
+    return ticket;
+  }
   // Either asked for, or preemption has just been given up.
   if (mode_in_use_ == PauseMode::kPtrace) {
     ticket.outcome = CopyByPtrace(job, tid);
   } else if (mode_in_use_ == PauseMode::kNone) {
+    pacer_.KeepOff(cpu);
     job.Run();
     ticket.outcome = {job.read_ok, false, {}};
+    if (pacer_.has_one_cpu()) ticket.outcome.held_for = PacersWork();
   }
   return ticket;
 }
 
-bool Pauser::BeginPreemption(CopyJob& job, int cpu, PauseTicket& ticket) {
-  KeepOff(cpu);
+bool Pauser::BeginPreemption(CopyJob& job, pid_t tid, int cpu, PauseTicket& ticket) {
+  // It makes no room for a probe, or goes elsewhere when that comes.
+  if (IsRealTime(tid)) {
+    GiveUpPreemption(fmt::format("thread {} is real-time", tid));
+    return false;
+  }
+  pacer_.KeepOff(cpu);
   if (sched_getcpu() == cpu) {
     // One CPU only, or the scheduler's whim: the pacer itself has taken the target's CPU.
     job.Run();
-    ticket.outcome = {job.read_ok, job.HeldStill(), job.took};
+    ticket.outcome = OutcomeOf(job);
+    if (pacer_.has_one_cpu()) ticket.outcome.held_for = PacersWork();
     return true;
   }
   ticket.probe = ProbeFor(cpu);
   if (ticket.probe == nullptr) return false;
-  // A probe has one job at a time; the one before stays done until its owner asks.
+  // The looks ahead are over by now; what is left is that of another subject on this CPU.
   if (ticket.probe->busy()) WaitFor(*ticket.probe);
   ticket.probe->Submit(job);
   return true;
@@ -75,16 +93,41 @@ PauseOutcome Pauser::Finish(PauseTicket& ticket, const CopyJob& job) {
   if (ticket.probe == nullptr) return ticket.outcome;
   WaitFor(*ticket.probe);
   ticket.probe = nullptr;
-  ticket.outcome = {job.read_ok, job.HeldStill(), job.took};
+  ticket.outcome = OutcomeOf(job);
   return ticket.outcome;
+}
+
+bool Pauser::BeginAhead(CopyJob& job, int cpu, Nanoseconds at, PauseTicket& ticket) {
+  // A timer set on the target's own CPU would interrupt it once more.
+  if (mode_in_use_ != PauseMode::kPreempt || sched_getcpu() == cpu) return false;
+  Probe* probe = ProbeFor(cpu);
+  if (probe == nullptr || !probe->SubmitAt(job, at)) return false;
+  ticket.probe = ahead_ = probe;
+  return true;
+}
+
+uint32_t Pauser::EndAhead() {
+  if (ahead_ == nullptr) return 0;
+  Probe& probe = *std::exchange(ahead_, nullptr);
+  const uint32_t withdrawn = probe.Withdraw(MonotonicNow());
+  if (probe.busy()) {
+    probe.Remind();
+    WaitFor(probe);
+  }
+  return withdrawn;
+}
+
+PauseOutcome Pauser::OutcomeOf(const CopyJob& job) {
+  return {job.read_ok, job.HeldStill(), job.took};
 }
 
 void Pauser::WaitFor(Probe& probe) {
   if (probe.Wait(kProbePatience)) return;
   GiveUpPreemption(fmt::format("CPU {} was not given to us within {} ms (a real-time program?)",
                                probe.cpu(), kProbePatience / std::chrono::milliseconds(1)));
+  // The job is the probe's until it has run: there is nothing to do but to wait.
   do {
-    probe.Release(allowed_);
+    probe.Release();
   } while (!probe.Wait(kProbePatience));
 }
 
@@ -94,11 +137,23 @@ bool Pauser::Busy(int cpu) const {
 }
 
 PauseOutcome Pauser::CopyByPtrace(CopyJob& job, pid_t tid) {
-  const Nanoseconds start = MonotonicNow();
-  const bool stopped = stop_.Stop(tid);
-  job.Run();
-  stop_.Resume();
-  return {job.read_ok, stopped && job.read_ok, MonotonicNow() - start};
+  if (tracer_ == nullptr) {
+    auto tracer = Tracer::Start();
+    if (!tracer) {
+      failure_ = tracer.error();
+      return {};
+    }
+    tracer_ = *std::move(tracer);
+  }
+  job.stopped = true;
+  const Tracer::Outcome hold = tracer_->Hold(tid, [&job] { job.Run(); });
+  return {job.read_ok, hold.stopped && job.read_ok, hold.held};
+}
+
+// With one CPU for both of us the target waits for all that this thread does, the copy included.
+Nanoseconds Pauser::PacersWork() {
+  const Nanoseconds now = ThreadCpuNow();
+  return now - std::exchange(own_cpu_, now);
 }
 
 Probe* Pauser::ProbeFor(int cpu) {
@@ -106,7 +161,7 @@ Probe* Pauser::ProbeFor(int cpu) {
   auto index = static_cast<size_t>(cpu);
   if (probes_.size() <= index) probes_.resize(index + 1);
   if (probes_[index] == nullptr) {
-    auto probe = Probe::Start(cpu, attention_);
+    auto probe = Probe::Start(cpu, pacer_);
     if (!probe) {
       GiveUpPreemption(probe.error().message);
       return nullptr;
@@ -116,21 +171,13 @@ Probe* Pauser::ProbeFor(int cpu) {
   return probes_[index].get();
 }
 
-// A pacer whose timer fires on the target's CPU would interrupt it once more for each sample.
-void Pauser::KeepOff(int cpu) {
-  if (cpu == kept_off_ || cpu < 0 || CPU_COUNT(&allowed_) < 2) return;
-  kept_off_ = cpu;
-  cpu_set_t others = allowed_;
-  CPU_CLR(cpu, &others);
-  sched_setaffinity(0, sizeof others, &others);
-}
-
-void Pauser::GiveUpPreemption(std::string reason) {
+void Pauser::GiveUpPreemption(std::string_view reason) {
   if (wanted_ == PauseMode::kAuto) {
     mode_in_use_ = PauseMode::kPtrace;
-  } else {
-    failure_ = std::move(reason);
+    return;
   }
+  failure_ = Error{ErrorCode::kPermission, fmt::format("pausing by preemption: {}", reason),
+                   "let it choose (--pause auto), or stop the thread instead (--pause ptrace)"};
 }
 
 }  // namespace pystrobe::remote

@@ -11,8 +11,8 @@
 #include "profiler/base/clock.h"
 #include "sampler/remote/copy_job.h"
 #include "sampler/remote/probe.h"
-#include "sampler/remote/ptrace_stop.h"
 #include "sampler/remote/sampler.h"
+#include "sampler/remote/tracer.h"
 
 namespace pystrobe::remote {
 
@@ -20,7 +20,8 @@ namespace pystrobe::remote {
 struct PauseOutcome {
   bool copied = false;     ///< the job has results
   bool held = false;       ///< the subject is proved to have stood still
-  Nanoseconds held_for{};  ///< by our clock, without the context switches around it
+  Nanoseconds held_for{};  ///< by our clock, without the context switches around it; where pacer
+                           ///< and target share the only CPU, all that the pacer did since last
 };
 
 /// A copy under way or done; Pauser::Finish ends it.
@@ -30,8 +31,8 @@ struct PauseTicket {
 };
 
 /// Makes copies on the CPU of the thread concerned (preempt), with the thread stopped (ptrace), or
-/// at once (none). Probes are made when a CPU is first needed and stay. The calling thread keeps
-/// itself off the CPU of the thread it paused last, where there is another. [one thread: the pacer]
+/// at once (none). Probes are made when a CPU is first needed and stay. The calling thread is kept
+/// off the CPU of the thread it paused last, where there is another. [one thread: the pacer]
 class Pauser {
  public:
   explicit Pauser(PauseMode mode);
@@ -42,33 +43,41 @@ class Pauser {
   PauseTicket Begin(CopyJob& job, pid_t tid, int cpu);
   /// Waits for the job where it is not done.
   PauseOutcome Finish(PauseTicket& ticket, const CopyJob& job);
+  /// Has the job run at `at` with the thread that is expected on `cpu` held there, as Begin does,
+  /// without the calling thread being awake for it. False, and nothing happens, where this cannot
+  /// be had. The job must stay untouched until EndAhead, which comes before any Finish or Begin.
+  bool BeginAhead(CopyJob& job, int cpu, Nanoseconds at, PauseTicket& ticket);
+  /// Takes back those jobs of BeginAhead whose time has not come, and waits for the others. Returns
+  /// how many were taken back: the last ones.
+  uint32_t EndAhead();
   /// True while the CPU's probe has a job.
   bool Busy(int cpu) const;
 
   /// Sleeps until `until` (CLOCK_MONOTONIC), or a job under way needs the pacer, or a signal comes.
-  void Sleep(Nanoseconds until) { attention_.Wait(until); }
+  void Sleep(Nanoseconds until) { pacer_.Sleep(until); }
 
   /// What kAuto came to: kPreempt until the CPU proved not ours to enter, then kPtrace.
   PauseMode mode_in_use() const { return mode_in_use_; }
-  /// Why preemption, where it was asked for and nothing else, cannot be had; empty while it can.
-  const std::string& failure() const { return failure_; }
+  /// Fails when what was asked for, and nothing else, cannot be had; no copy is made any more then.
+  Result<void> Check() const;
 
  private:
-  bool BeginPreemption(CopyJob& job, int cpu, PauseTicket& ticket);
+  static PauseOutcome OutcomeOf(const CopyJob& job);
+  bool BeginPreemption(CopyJob& job, pid_t tid, int cpu, PauseTicket& ticket);
   void WaitFor(Probe& probe);
   PauseOutcome CopyByPtrace(CopyJob& job, pid_t tid);
+  Nanoseconds PacersWork();
   Probe* ProbeFor(int cpu);
-  void KeepOff(int cpu);
-  void GiveUpPreemption(std::string reason);
+  void GiveUpPreemption(std::string_view reason);
 
   PauseMode wanted_;
   PauseMode mode_in_use_;
-  std::string failure_;
-  Attention attention_;
+  std::optional<Error> failure_;
+  Pacer pacer_;
+  Nanoseconds own_cpu_ = ThreadCpuNow();
   std::vector<std::unique_ptr<Probe>> probes_;  // by CPU
-  cpu_set_t allowed_;
-  int kept_off_ = -1;
-  PtraceStop stop_;
+  Probe* ahead_ = nullptr;                      // that has the jobs of BeginAhead
+  std::unique_ptr<Tracer> tracer_;
 };
 
 }  // namespace pystrobe::remote

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "profiler/base/proc.h"
@@ -17,8 +19,7 @@ namespace {
 constexpr std::string_view kForContainers =
     "In a container: start it with --cap-add=SYS_PTRACE (docker, podman), or give the pod "
     "securityContext.capabilities.add: [\"SYS_PTRACE\"] (kubernetes; with shareProcessNamespace "
-    "when "
-    "pystrobe runs in another container of the pod).";
+    "when pystrobe runs in another container of the pod).";
 constexpr std::string_view kStartIt =
     "Start the program by `pystrobe run`, which needs no privilege.";
 
@@ -78,6 +79,20 @@ std::string BySetcap(const RefusalFacts& facts) {
                      SetcapCommand(facts.our_executable));
 }
 
+/// How to get CAP_SYS_PTRACE.
+void AddPrivilege(const RefusalFacts& facts, Hint& hint) {
+  const bool in_container = !facts.our_container.empty();
+  if (facts.our_uid != 0) {
+    hint.Add(AsRoot(facts, hint));
+    hint.Add(BySetcap(facts));
+  } else if (!in_container) {
+    hint.Add(
+        "You are root, but that capability was taken away (a container, systemd's "
+        "CapabilityBoundingSet, capsh): start pystrobe from a shell that has it.");
+  }
+  if (in_container || facts.our_uid == 0) hint.Add(kForContainers);
+}
+
 Error ExplainYama(const RefusalFacts& facts, std::string message) {
   Hint hint;
   if (*facts.yama == 3) {
@@ -94,9 +109,7 @@ Error ExplainYama(const RefusalFacts& facts, std::string message) {
     hint.Add(kStartIt);
     hint.Add("Or let the program allow it: prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY) in it.");
   }
-  hint.Add(AsRoot(facts, hint));
-  hint.Add(BySetcap(facts));
-  if (!facts.our_container.empty()) hint.Add(kForContainers);
+  AddPrivilege(facts, hint);
   hint.Add("Or for all programs until the next boot: sudo sysctl kernel.yama.ptrace_scope=0");
   return {ErrorCode::kPermission, std::move(message), std::move(hint.text)};
 }
@@ -106,18 +119,15 @@ Error ExplainOtherUser(const RefusalFacts& facts, std::string message) {
       fmt::format("; it runs as {} and you are {} without CAP_SYS_PTRACE",
                   User(facts.their_uid, facts.their_name), User(facts.our_uid, facts.our_name));
   Hint hint;
-  if (facts.our_container.empty() || facts.our_uid != 0) {
-    std::string as =
+  const bool root_in_container = !facts.our_container.empty() && facts.our_uid == 0;
+  if (!root_in_container && facts.their_uid != 0 && !facts.their_uids_differ) {
+    const std::string as =
         facts.their_name.empty() ? fmt::format("'#{}'", facts.their_uid) : facts.their_name;
-    if (facts.their_uid != 0 && !facts.their_uids_differ) {
-      hint.Add(fmt::format("Run as that user: sudo -u {} {} ... {}", as,
-                           facts.our_executable.empty() ? "pystrobe" : facts.our_executable,
-                           facts.pid));
-    }
-    hint.Add(AsRoot(facts, hint));
-    hint.Add(BySetcap(facts));
+    hint.Add(fmt::format("Run as that user: sudo -u {} {} ... {}", as,
+                         facts.our_executable.empty() ? "pystrobe" : facts.our_executable,
+                         facts.pid));
   }
-  if (!facts.our_container.empty()) hint.Add(kForContainers);
+  AddPrivilege(facts, hint);
   return {ErrorCode::kPermission, std::move(message), std::move(hint.text)};
 }
 
@@ -138,13 +148,38 @@ Error ExplainPrivileged(const RefusalFacts& facts, std::string message) {
 
 }  // namespace
 
+std::string TracerOf(pid_t pid) {
+  const auto status = ReadStatus(pid);
+  if (!status || status->tracer == 0) return {};
+  const auto stat = ReadTaskStat(status->tracer, status->tracer);
+  return fmt::format("{} (process {})", stat ? stat->name : "a program", status->tracer);
+}
+
+Result<void> CheckFreeToTrace(pid_t pid) {
+  // Another pystrobe holds a thread for a fraction of a millisecond.
+  constexpr int kLooks = 5;
+  constexpr auto kPause = std::chrono::milliseconds(2);
+  std::string tracer;
+  for (int look = 0; look < kLooks; ++look) {
+    tracer = TracerOf(pid);
+    if (tracer.empty()) return {};
+    std::this_thread::sleep_for(kPause);
+  }
+  return FailWithHint(
+      ErrorCode::kPermission,
+      fmt::format("End {}, or leave --pause ptrace out: preemption does without.", tracer),
+      "the threads of process {} cannot be stopped by ptrace: {} traces it, and there can be one "
+      "tracer only",
+      pid, tracer);
+}
+
 std::string OurExecutable() {
   auto path = ReadLink("/proc/self/exe");
   return path && path->ends_with("/pystrobe") ? *path : "";
 }
 
 std::string SetcapCommand(const std::string& executable) {
-  return fmt::format("sudo setcap cap_sys_ptrace+ep {}",
+  return fmt::format("sudo setcap cap_sys_ptrace,cap_dac_read_search+ep {}",
                      executable.empty() ? "$(readlink -f $(command -v pystrobe))" : executable);
 }
 
@@ -247,9 +282,7 @@ Error ExplainRefusal(const RefusalFacts& facts) {
   } else {
     message += "; you lack CAP_SYS_PTRACE";
   }
-  hint.Add(AsRoot(facts, hint));
-  hint.Add(BySetcap(facts));
-  if (!facts.our_container.empty()) hint.Add(kForContainers);
+  AddPrivilege(facts, hint);
   return {ErrorCode::kPermission, std::move(message), std::move(hint.text)};
 }
 

@@ -46,6 +46,12 @@ inline Error ExplainRefusal(pid_t pid, std::string refused, int error_number) {
   return ExplainRefusal(GatherRefusalFacts(pid, std::move(refused), error_number));
 }
 
+/// Who traces a process, as "strace (process 12)"; empty when nobody does.
+std::string TracerOf(pid_t pid);
+/// Fails with kPermission when another program traces the process for longer than a sampler does:
+/// its threads cannot be stopped by ptrace then.
+Result<void> CheckFreeToTrace(pid_t pid);
+
 /// Absolute path of the running executable if that is `pystrobe`, and not a Python that imports it.
 std::string OurExecutable();
 /// How to give `executable`, or the pystrobe of PATH if empty, the right to read other processes.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread pinned to one CPU that runs a copy when woken. While it runs there, the target does not:
-// that is the pause.
+// A thread pinned to one CPU that runs copies there, at once or at a time set. While it runs, the
+// target does not: that is the pause.
 #pragma once
 
 #include <sched.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <future>
@@ -15,83 +16,73 @@
 #include "profiler/base/clock.h"
 #include "profiler/base/error.h"
 #include "sampler/remote/copy_job.h"
+#include "sampler/remote/pacer.h"
+#include "sampler/remote/wake_timer.h"
 
 namespace pystrobe::remote {
 
-/// The kernel's struct sched_attr (include/uapi/linux/sched/types.h, first version); glibc 2.36 has
-/// no wrapper.
-struct SchedAttr {
-  uint32_t size, policy;
-  uint64_t flags;
-  int32_t nice;
-  uint32_t priority;
-  uint64_t runtime, deadline, period;
-};
-
-/// While it lives, the scheduler runs the calling thread soon after it wakes: a short slice, the
-/// nice level that privileges allow, timers without slack; what is refused is left as it is, and so
-/// is a real-time thread. At the end the thread's scheduling and CPU affinity are as they were.
-class ScopedPromptness {
- public:
-  ScopedPromptness();
-  ~ScopedPromptness();
-  ScopedPromptness(const ScopedPromptness&) = delete;
-  ScopedPromptness& operator=(const ScopedPromptness&) = delete;
-
- private:
-  SchedAttr before_{};
-  bool changed_ = false;
-  int timer_slack_;
-  cpu_set_t affinity_;
-  bool affinity_known_;
-};
-
-/// Pins the calling thread; fails with kPermission or kInvalidArgument (a CPU outside our cpuset).
-Result<void> PinTo(int cpu);
-
-/// A word that a sleeper waits on until a time, or until somebody raises it.
-class Attention {
- public:
-  void Raise();
-  /// Sleeps until `until` (CLOCK_MONOTONIC) unless raised since the last Wait; a signal ends it
-  /// too.
-  void Wait(Nanoseconds until);
-
- private:
-  std::atomic<uint32_t> raised_{0};
-};
-
-/// A job that went well is fetched when the pacer wakes anyway: no wake-up is spent on telling it.
-/// Only one that needs it at once raises the pacer's attention. [Submit and Wait: the pacer]
+/// Runs the jobs it is given one after the other, in their order. A job that went well is fetched
+/// when the pacer wakes anyway: no wake-up is spent on telling it. Only one that needs it at once
+/// wakes the pacer, away from the CPU to which the target has moved.
+///
+/// A job may be given ahead of its time. A timer then wakes the probe, and as it fires on the CPU
+/// where it was set, neither the pacer nor the target's CPU spends a timer on it.
+/// [all but Main: the pacer]
 class Probe {
  public:
-  /// Starts the thread and waits until it is pinned. Fails when the CPU is not ours to enter.
-  static Result<std::unique_ptr<Probe>> Start(int cpu, Attention& attention);
+  /// That can be waiting at once.
+  static constexpr uint32_t kMostJobs = 32;
+  /// A job may begin so long before its time: the timer's CPU and the probe's need not read quite
+  /// the same clock, and there is no second wake-up.
+  static constexpr Nanoseconds kEarly = std::chrono::microseconds(20);
+
+  /// Starts the thread. Fails when it may not be pinned there, or there may be no more threads.
+  static Result<std::unique_ptr<Probe>> Start(int cpu, Pacer& pacer);
   ~Probe();
 
   int cpu() const { return cpu_; }
 
-  /// Wakes the probe to run `job`, which must stay untouched until Wait said true. Not while busy.
+  /// Wakes the probe to run `job`, which must stay untouched until it is done. Not while busy.
   void Submit(CopyJob& job);
-  /// Waits for the submitted job; false after `timeout`: the CPU does not let the probe run (a
-  /// real-time program has it). The job still belongs to the probe then; Wait again.
+  /// Has the probe run `job` at `at` (CLOCK_MONOTONIC), which is not before that of the job before.
+  /// False where there is no room or the kernel grants no more timers.
+  bool SubmitAt(CopyJob& job, Nanoseconds at);
+  /// Takes back the jobs whose time is after `now` and that have not begun. Returns how many: the
+  /// last ones submitted.
+  uint32_t Withdraw(Nanoseconds now);
+  /// Wakes the probe for jobs whose time has come, should their timers be late: the CPU where they
+  /// were set may itself be held up.
+  void Remind() { WakeThread(tid_); }
+  /// Waits until all jobs submitted are done; false after `timeout`: the CPU does not let the probe
+  /// run (a real-time program has it). The jobs still belong to the probe then; Wait again.
   bool Wait(Nanoseconds timeout);
-  /// Lets the probe go on on any of `cpus`, for good: the job ends then, without proof.
-  void Release(const cpu_set_t& cpus);
-  /// A job was submitted and Wait has not said true.
+  /// Lets the probe go on on any CPU the pacer may use, for good: its jobs end then, without proof.
+  void Release();
+  /// Not all jobs submitted are done.
   bool busy() const { return done_.load() != submitted_; }
 
  private:
-  Probe(int cpu, Attention& attention) : cpu_(cpu), attention_(attention) {}
-  void Main(std::promise<Result<void>> pinned);
+  struct Slot {
+    /// kFree, kRunning, or the time of the job that waits, which says also which of two it is.
+    std::atomic<Nanoseconds> state{kFree};
+    CopyJob* job = nullptr;
+    WakeTimer timer;
+  };
+  static constexpr Nanoseconds kFree{-1}, kRunning{-2}, kAtOnce{0};
+
+  Probe(int cpu, Pacer& pacer) : cpu_(cpu), pacer_(pacer) {}
+  void Main(std::promise<pid_t> started);
+  /// False when no job's time has come.
+  bool RunNext();
+  Slot& SlotOf(uint32_t number) { return slots_[number % kMostJobs]; }
 
   int cpu_;
-  Attention& attention_;
+  Pacer& pacer_;
+  std::array<Slot, kMostJobs> slots_;
   uint32_t submitted_ = 0;
-  CopyJob* job_ = nullptr;
-  std::atomic<uint32_t> request_{0};
   std::atomic<uint32_t> done_{0};
   std::atomic<bool> awaited_{false};  ///< the pacer sleeps on done_
+  std::atomic<bool> released_{false};
   std::atomic<bool> stop_{false};
   pid_t tid_ = 0;
   std::thread thread_;

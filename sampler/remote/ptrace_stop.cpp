@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/remote/ptrace_stop.h"
 
+#include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,7 +10,6 @@
 #include <cerrno>
 #include <thread>
 
-#include "profiler/base/clock.h"
 #include "profiler/base/proc.h"
 
 namespace pystrobe::remote {
@@ -30,10 +30,6 @@ bool IsOurChild(pid_t tid) {
 
 }  // namespace
 
-PtraceStop::~PtraceStop() {
-  if (tid_ != 0 && WaitUntilStopped() == State::kStopped) Resume();
-}
-
 bool PtraceStop::Stop(pid_t tid) {
   if (tid_ != 0) {
     // Seized before, and asked to stop.
@@ -43,6 +39,7 @@ bool PtraceStop::Stop(pid_t tid) {
   }
   if (ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0) return false;
   tid_ = tid;
+  stopped_since_ = MonotonicNow();
   ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
   return WaitUntilStopped() == State::kStopped;
 }
@@ -54,11 +51,13 @@ void PtraceStop::Resume() {
 }
 
 PtraceStop::State PtraceStop::WaitUntilStopped() {
-  const Nanoseconds deadline = MonotonicNow() + kPatience;
+  const Nanoseconds deadline = stopped_since_ + kPatience;
   Nanoseconds nap = kShortestNap;
   for (;;) {
+    const Nanoseconds now = MonotonicNow();
     const State state = Look();
-    if (state != State::kWaiting || MonotonicNow() >= deadline) return state;
+    if (state != State::kWaiting || now >= deadline) return state;
+    stopped_since_ = now;
     std::this_thread::sleep_for(nap);
     nap = std::min(2 * nap, kLongestNap);
   }
@@ -77,8 +76,11 @@ PtraceStop::State PtraceStop::Look() {
     tid_ = 0;
     return State::kGone;
   }
-  // The stop that PTRACE_INTERRUPT asks for is an event; without one it is a signal on its way.
-  signal_ = (news.si_status >> 8) == 0 ? news.si_status : 0;
+  // The stop that PTRACE_INTERRUPT asks for is an event, with SIGTRAP or, in a process that is
+  // stopped, with what stopped it; without an event it is a signal on its way (ptrace(2)).
+  const int event = news.si_status >> 8, signal = news.si_status & 0xff;
+  signal_ = event == 0 ? signal : 0;
+  stopped_anyway_ = event == PTRACE_EVENT_STOP && signal != SIGTRAP;
   return State::kStopped;
 }
 

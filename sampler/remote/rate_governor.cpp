@@ -33,11 +33,13 @@ std::optional<double> RateGovernor::Account(Nanoseconds held, Nanoseconds now) {
   const double share = Seconds(held_) / window;
   debt_s_ += (share - aim_) * window.count();
   debt_s_ = std::max(debt_s_, -kMostCredit * aim_ * kHorizon.count());
+  if (!rising_ && rate_hz_ < wanted_hz_) limited_ += now - window_start_;
   held_ = {};
   window_start_ = now;
 
   const double next_share = std::max(0.0, aim_ - debt_s_ / kHorizon.count());
   double factor = share > 0 ? next_share / share : kLargestStep;
+  if (factor < kLargestStep) rising_ = false;
   factor = std::min(factor, kLargestStep);
   if (std::abs(factor - 1) < kLeastStep) return std::nullopt;
   const double rate = std::clamp(rate_hz_ * factor, LeastHz(), wanted_hz_);

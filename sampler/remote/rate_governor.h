@@ -21,6 +21,9 @@ class RateGovernor {
   std::optional<double> Account(Nanoseconds held, Nanoseconds now);
 
   double rate_hz() const { return rate_hz_; }
+  /// Time spent at less than the wanted rate because more would have held the target for longer
+  /// than it may be. The first windows, in which the rate rises as fast as it can, do not count.
+  Nanoseconds limited() const { return limited_; }
 
   static constexpr Nanoseconds kWindow = std::chrono::milliseconds(250);
   static constexpr double kLeastHz = 1;
@@ -33,6 +36,8 @@ class RateGovernor {
   Nanoseconds window_start_;
   Nanoseconds held_{};  ///< in this window
   double debt_s_ = 0;   ///< seconds held beyond the aim so far
+  bool rising_ = true;  ///< by the largest step in every window so far
+  Nanoseconds limited_{};
 };
 
 }  // namespace pystrobe::remote

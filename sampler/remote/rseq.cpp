@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/remote/rseq.h"
 
-#include <unistd.h>
+#include <sched.h>
 
 #include <thread>
 
@@ -44,12 +44,11 @@ enum class Agreement { kYes, kNo, kImpossible, kUnknown };
 
 /// Compares one thread's rseq with the kernel's own record, read before and after.
 Agreement Compare(pid_t pid, const Memory& memory, const PyThread& thread, int64_t offset) {
-  static const long cpu_count = sysconf(_SC_NPROCESSORS_CONF);
   auto before = ReadTaskStat(pid, thread.tid);
   auto rseq = memory.Read<RseqHead>(thread.pthread + static_cast<uint64_t>(offset));
   auto after = ReadTaskStat(pid, thread.tid);
   if (!before || !after) return Agreement::kUnknown;
-  if (!rseq || rseq->cpu_id >= static_cast<uint64_t>(cpu_count)) return Agreement::kImpossible;
+  if (!rseq || rseq->cpu_id >= CPU_SETSIZE) return Agreement::kImpossible;
   if (before->processor != after->processor) return Agreement::kUnknown;
   if (static_cast<int>(rseq->cpu_id) == before->processor) return Agreement::kYes;
   // One that was moved while it slept in the kernel differs until it runs user code again.

@@ -9,12 +9,9 @@
 namespace pystrobe::remote {
 namespace {
 
-// What stays true of a thread for as long as it does not run.
-constexpr uint8_t kStandingFlags = kSampleMarked | kSampleIncomplete | kSampleGil;
-
-bool SameRun(const SchedStat& a, const SchedStat& b) {
-  return a.cpu_ns == b.cpu_ns && a.switches == b.switches;
-}
+// How often the codes of a stack that stays are seen in use, so that the cache does not forget
+// them.
+constexpr Nanoseconds kSettledFor = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -24,34 +21,61 @@ SampledThread::SampledThread(RunContext& context, const PyThread& thread, Thread
       thread_(thread),
       index_(index),
       plan_(context.target.layout(), thread.tstate),
-      clock_(context.target.pid(), thread.tid),
-      emitted_until_(now.previous),
-      emitted_tick_(now.number > 0 ? now.number - 1 : 0) {
+      clock_(context.files, context.target.pid(), thread.tid),
+      ledger_(OpenLedger(now, accounted)) {
   copy_.plan = &plan_;
-  if (auto stat = clock_.Read()) {
-    last_ = *stat;
-  } else {
-    gone_ = true;
-  }
-  if (accounted == nullptr) accounted = std::make_shared<SchedStat>(last_);
-  accounted_ = accounted;
   if (auto stat = ReadTaskStat(context.target.pid(), thread.tid)) last_cpu_ = stat->processor;
 }
 
-bool SampledThread::MayHaveRun() {
+ThreadLedger SampledThread::OpenLedger(const Tick& now, AccountedTime& accounted) {
+  const auto stat = clock_.Read();
+  if (accounted == nullptr) {
+    const Nanoseconds unwatched = MonotonicNow() - now.previous;
+    accounted = std::make_shared<KernelAccount>(
+        KernelAccount::OfNewThread(stat.value_or(SchedStat{}), unwatched));
+  }
+  return {Timeline(index_, context_.start, context_.samples), now, stat, accounted};
+}
+
+void SampledThread::BeginAt(Nanoseconds now) { ledger_.BeginAt(now, clock_.Read()); }
+
+bool SampledThread::MayHaveRun(const Tick& now) {
   auto stat = clock_.Read();
   if (!stat) {
-    gone_ = true;
+    Miss(now);
     return false;
   }
   looked_ = *stat;
-  return !off_cpu_ || !clock_.exact() || !SameRun(looked_, last_);
+  // Not what the kernel says, but what it said last: nothing is certain.
+  if (clock_.unknown()) {
+    ledger_.SeeAlive(now);
+    return true;
+  }
+  if (clock_.exact()) return !ledger_.SeeStill(now, looked_);
+  ledger_.SeeAlive(now);
+  return true;
 }
 
 bool SampledThread::StoodStillSince() {
   if (!clock_.exact() || clock_.Running()) return false;
   auto stat = clock_.Read();
   return stat && SameRun(*stat, looked_);
+}
+
+void SampledThread::Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy) {
+  job.memory = &context_.target.memory();
+  job.layout = &context_.target.layout();
+  job.gil = gil;
+  job.codes = &context_.codes;
+  const uint32_t generation = job.layout->interpreter.code_object_generation;
+  job.generation_address = generation == pyabi::kAbsent ? 0 : thread_.interpreter + generation;
+  job.locals = context_.locals;
+  job.witness = Witness();
+  job.awake_before = true;
+  job.prove = true;
+  job.ahead_of_switch.reset();
+  copy.plan = &plan_;
+  job.threads.assign(1, &copy);
 }
 
 CpuWitness SampledThread::Witness() {
@@ -63,110 +87,32 @@ CpuWitness SampledThread::Witness() {
 }
 
 void SampledThread::TakeCopy(const Tick& tick, uint8_t flags, const std::optional<TaskLook>& look) {
-  auto stat = look ? look->stat : clock_.Read();
-  if (!stat) {
-    gone_ = true;
+  Finding found{.tick = tick, .flags = flags};
+  if (look) {
+    found.task = *look;
+  } else if (auto stat = clock_.Read()) {
+    found.task = {*stat, clock_.Running()};
+  } else {
+    Miss(tick);
     return;
   }
-  const bool awake = look ? look->awake : clock_.Running();
-  const uint64_t cpu_ns = stat->cpu_ns - std::min(stat->cpu_ns, accounted_->cpu_ns);
-  last_run_delay_ = stat->run_delay_ns - std::min(stat->run_delay_ns, accounted_->run_delay_ns);
-  total_run_delay_ += last_run_delay_;
-  // What another interpreter on this kernel thread accounted for may be newer than this look.
-  if (stat->cpu_ns >= accounted_->cpu_ns) *accounted_ = *stat;
-  const bool ran = !SameRun(*stat, last_);
-  last_ = *stat;
-  // Idle until the tick before, as far as its CPU time allows.
-  const Nanoseconds ran_from = std::min(tick.previous, tick.time - Nanoseconds(cpu_ns));
-  if (emitted_tick_ + 1 < tick.number && ran_from > emitted_until_) {
-    Emit(ran_from, 0, tick.number - 1, static_cast<uint8_t>(standing_flags_ | kSampleIdle));
-  }
-  const uint64_t seen_cpu_ns = ShareOut(tick, cpu_ns, ran && awake);
-  if (!InternStack(tick.time)) flags |= kSampleIncomplete;
-  has_stack_ = true;
-  standing_flags_ = flags & kStandingFlags;
-  // A thread that was just taken off its CPU would have been charged something. A stack that was
-  // not proved is looked at again.
-  const bool sound = (flags & (kSampleMarked | kSampleIncomplete)) == 0;
-  off_cpu_ = !ran && sound && ((look && look->in_pause) || !awake);
-  if (off_cpu_) return;  // the start of an idle run: grows until something happens
-  if (was_running_) running_stack_ = stack_;
-  if (seen_cpu_ns > 0) flags |= kSampleOnCpu;
-  if (tick.late) flags |= kSampleLate;
-  EmitRun(tick, seen_cpu_ns, flags);
-}
-
-// The CPU time that goes to the stack seen now. A thread that is seen asleep did not use any there:
-// if it was seen running before, it went on until it fell asleep; else nobody saw what it ran, and
-// the time goes to the next stack that is seen running. Looks come at random, so stacks get such
-// time in proportion to their own.
-uint64_t SampledThread::ShareOut(const Tick& tick, uint64_t cpu_ns, bool running) {
-  if (running) {
-    cpu_ns += std::exchange(unseen_cpu_ns_, 0);
-  } else {
-    unseen_cpu_ns_ += was_running_ ? EmitLastRun(tick, cpu_ns) : cpu_ns;
-    cpu_ns = 0;
-  }
-  was_running_ = running;
-  return cpu_ns;
-}
-
-// Returns the CPU time that does not fit between the last sample and now.
-uint64_t SampledThread::EmitLastRun(const Tick& tick, uint64_t cpu_ns) {
-  const auto room =
-      static_cast<uint64_t>(std::max<int64_t>(0, (tick.time - emitted_until_).count()));
-  const uint64_t run = std::min(cpu_ns, room);
-  if (run == 0) return cpu_ns;
-  const auto flags = static_cast<uint8_t>((standing_flags_ & ~kSampleGil) | kSampleOnCpu);
-  Emit(emitted_until_ + Nanoseconds(static_cast<int64_t>(run)), run, emitted_tick_, flags);
-  return cpu_ns - run;
-}
-
-// What it ran before the last tick is known by its CPU time only. That it held the lock is known of
-// this tick: the lock's time must not come to more than there was.
-void SampledThread::EmitRun(const Tick& tick, uint64_t cpu_ns, uint8_t flags) {
-  if ((flags & kSampleGil) != 0 && emitted_until_ < tick.previous) {
-    const auto interval = static_cast<uint64_t>((tick.time - tick.previous).count());
-    const uint64_t in_tick = std::min(cpu_ns, interval);
-    Emit(tick.previous, cpu_ns - in_tick, tick.number - 1,
-         static_cast<uint8_t>(flags & ~kSampleGil));
-    cpu_ns = in_tick;
-  }
-  Emit(tick.time, cpu_ns, tick.number, flags);
-}
-
-void SampledThread::Flush(const Tick& tick) {
-  if (emitted_tick_ >= tick.number) return;
-  Emit(tick.time, 0, tick.number, static_cast<uint8_t>(standing_flags_ | kSampleIdle));
+  if (!InternStack(tick.time)) found.flags |= kSampleIncomplete;
+  found.stack = path_.empty() ? base_ : path_.back();
+  ledger_.Take(found);
 }
 
 void SampledThread::Finish(const Tick& tick) {
-  Flush(tick);
-  if (unseen_cpu_ns_ == 0) return;
-  if (running_stack_ != kEmptyStack) stack_ = running_stack_;
-  Emit(emitted_until_, std::exchange(unseen_cpu_ns_, 0), emitted_tick_, kSampleOnCpu);
-}
-
-void SampledThread::Emit(Nanoseconds end, uint64_t cpu_ns, uint64_t tick_number, uint8_t flags) {
-  if (end <= emitted_until_) end = emitted_until_ + Nanoseconds(1);
-  Sample sample;
-  sample.time_ns = (end - context_.start).count();
-  sample.wall_ns = static_cast<uint64_t>((end - emitted_until_).count());
-  sample.cpu_ns = cpu_ns;
-  sample.thread = index_;
-  sample.stack = stack_;
-  sample.count = static_cast<uint32_t>(tick_number - emitted_tick_);
-  sample.flags = flags;
-  context_.samples.push_back(sample);
-  emitted_until_ = end;
-  emitted_tick_ = tick_number;
+  ledger_.Finish(tick, !gone() && clock_.Read().has_value());
 }
 
 // Equal frames from the root on have equal stacks: only what changed is looked up.
-size_t SampledThread::CountCommon() {
+size_t SampledThread::CountCommon(Nanoseconds now) {
   const std::vector<pyabi::RawFrame>& fresh = copy_.frames;
   const size_t most = std::min(fresh.size(), frames_.size());
-  if (settled_epoch_ != context_.codes.epoch()) settled_ = 0;
+  if (settled_epoch_ != context_.codes.epoch() || now >= settled_until_) {
+    settled_ = 0;
+    settled_until_ = now + kSettledFor;
+  }
   settled_epoch_ = context_.codes.epoch();
   size_t common = 0;
   while (common < most) {
@@ -181,9 +127,13 @@ size_t SampledThread::CountCommon() {
 
 bool SampledThread::InternStack(Nanoseconds now) {
   const std::vector<pyabi::RawFrame>& fresh = copy_.frames;
-  const size_t common = CountCommon();
+  // Where the copy does not reach the thread's first frame, what it holds is no root.
+  const bool complete = copy_.status == pyabi::WalkStatus::kComplete;
+  const StackId base = complete ? kEmptyStack : context_.codes.incomplete_stack();
+  if (base != std::exchange(base_, base)) frames_.clear();
+  const size_t common = CountCommon(now);
   path_.resize(common);
-  stack_ = common == 0 ? kEmptyStack : path_.back();
+  StackId stack = common == 0 ? base : path_.back();
   const uint64_t unnamed = context_.codes.unnamed();
   hidden_.clear();
   for (size_t i = fresh.size() - common; i-- > 0;) {
@@ -192,12 +142,12 @@ bool SampledThread::InternStack(Nanoseconds now) {
       hidden_.push_back(i);
       continue;
     }
-    stack_ = context_.tables.Push(stack_, *frame);
-    path_.push_back(stack_);
+    stack = context_.tables.Push(stack, *frame);
+    path_.push_back(stack);
   }
   frames_ = fresh;
   locals_ = std::move(copy_.locals);
-  for (size_t i : hidden_) frames_.erase(frames_.begin() + static_cast<std::ptrdiff_t>(i));
+  for (const size_t i : hidden_) frames_.erase(frames_.begin() + static_cast<std::ptrdiff_t>(i));
   return context_.codes.unnamed() == unnamed;
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One Python thread of the target while it is sampled: its last stack, its last CPU time, what to
-// predict of it, and the samples it yields.
+// One Python thread of the target while it is sampled: its clock, its last stack and what to
+// predict of it. The samples it yields are made by its ThreadLedger.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -16,16 +15,10 @@
 #include "sampler/remote/stack_plan.h"
 #include "sampler/remote/target.h"
 #include "sampler/remote/task_clock.h"
+#include "sampler/remote/thread_ledger.h"
+#include "sampler/remote/tick.h"
 
 namespace pystrobe::remote {
-
-/// A moment of the sampling clock.
-struct Tick {
-  uint64_t number = 0;
-  Nanoseconds time{};      ///< CLOCK_MONOTONIC
-  Nanoseconds previous{};  ///< that of the tick before
-  bool late = false;
-};
 
 /// What all threads of one run share; outlives them.
 struct RunContext {
@@ -35,11 +28,8 @@ struct RunContext {
   Nanoseconds start;             ///< of the recording: Sample::time_ns counts from it
   std::vector<Sample>& samples;  ///< where samples go
   bool locals = false;           ///< take local variables with the stacks
+  TaskFiles files{};             ///< of the threads' own
 };
-
-/// What the kernel charged one of its threads, as far as samples account for it. Interpreters that
-/// take turns on one kernel thread share it, so that no time is counted twice.
-using AccountedTime = std::shared_ptr<SchedStat>;
 
 /// [one thread: the pacer]
 class SampledThread {
@@ -48,61 +38,71 @@ class SampledThread {
   SampledThread(RunContext& context, const PyThread& thread, ThreadIndex index, const Tick& now,
                 AccountedTime& accounted);
 
+  /// The recording begins now: what was before is not counted, and samples yielded before are void.
+  void BeginAt(Nanoseconds now);
+
   const PyThread& id() const { return thread_; }
   ThreadIndex index() const { return index_; }
   ThreadCopy& copy() { return copy_; }
   TaskClock& clock() { return clock_; }
   /// The kernel no longer knows the thread.
-  bool gone() const { return gone_; }
+  bool gone() const { return ledger_.gone(); }
 
   /// False when the thread certainly did not run since its last sample: it was off CPU then and was
   /// not put on one since. Its stack is what it was.
-  bool MayHaveRun();
+  bool MayHaveRun(const Tick& now);
   /// True when the thread did not run since the MayHaveRun() that said it had, and does not run
   /// now: what was copied in between is consistent.
   bool StoodStillSince();
+  /// What MayHaveRun saw, of a thread that has been asleep since.
+  std::optional<TaskLook> SeenAsleep() {
+    if (!StoodStillSince()) return std::nullopt;
+    return TaskLook{looked_, false, false};
+  }
   /// True when the last look found the thread off CPU.
-  bool off_cpu() const { return off_cpu_; }
+  bool off_cpu() const { return ledger_.off_cpu(); }
 
-  /// How to prove that it stood still.
-  CpuWitness Witness();
+  /// Makes `job` one of copying this thread's stack into `copy` with this thread held. `gil`: of
+  /// its interpreter; null without one.
+  void Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy);
   int last_cpu() const { return last_cpu_; }
   void set_last_cpu(int cpu) { last_cpu_ = cpu; }
 
-  /// Takes over the stack in copy() and yields the sample that ends at `tick`; if ticks went by
-  /// without a look, because it was idle, first a run-length entry for those. `look`: of the moment
-  /// of the copy; nullopt: the kernel is asked now.
+  /// Takes over the stack in copy() and yields the samples that end at `tick`. `look`: of the
+  /// moment of the copy; nullopt: the kernel is asked now.
   void TakeCopy(const Tick& tick, uint8_t flags, const std::optional<TaskLook>& look);
 
-  /// What MayHaveRun saw, and whether the thread was awake then.
+  /// What MayHaveRun saw; and whether the thread is awake now, a moment later.
   TaskLook LookNow() { return {looked_, clock_.Running(), false}; }
 
-  /// Yields what is pending up to `tick` as a run-length entry; of a thread that runs nothing is.
-  void Flush(const Tick& tick);
-  /// The last call of all: yields also the CPU time that no stack was seen for.
+  /// The thread was found gone.
+  void Miss(const Tick& now) { ledger_.Miss(now); }
+  /// As ThreadLedger's.
+  void Flush() { ledger_.Flush(); }
+  /// The last call of all, at `tick`: yields all that is left.
   void Finish(const Tick& tick);
 
   /// The last stack taken, and of its SampleFlag bits those that hold while the thread does not
   /// run.
-  bool has_stack() const { return has_stack_; }
-  StackId stack() const { return stack_; }
-  uint8_t standing_flags() const { return standing_flags_; }
+  bool has_stack() const { return ledger_.has_stack(); }
+  StackId stack() const { return ledger_.stack(); }
+  uint8_t standing_flags() const { return ledger_.standing_flags(); }
   const std::vector<pyabi::RawFrame>& frames() const { return frames_; }
   const std::vector<FrameLocals>& locals() const { return locals_; }
 
   /// Time it waited for a CPU: since the sample before the last, and in all.
-  uint64_t last_run_delay() const { return last_run_delay_; }
-  uint64_t total_run_delay() const { return total_run_delay_; }
+  const KernelAccount::Charge& last_charge() const { return ledger_.last_charge(); }
+  uint64_t total_run_delay() const { return ledger_.total_run_delay(); }
 
  private:
-  /// Makes the stack in copy() the thread's. False when a frame of it could not be named.
+  ThreadLedger OpenLedger(const Tick& now, AccountedTime& accounted);
+  /// Makes the stack in copy() the thread's: its last id in path_. False when a frame of it could
+  /// not be named.
   bool InternStack(Nanoseconds now);
   /// How many frames, from the root on, are those of the last stack still.
-  size_t CountCommon();
-  void EmitRun(const Tick& tick, uint64_t cpu_ns, uint8_t flags);
-  uint64_t EmitLastRun(const Tick& tick, uint64_t cpu_ns);
-  uint64_t ShareOut(const Tick& tick, uint64_t cpu_ns, bool running);
-  void Emit(Nanoseconds end, uint64_t cpu_ns, uint64_t tick_number, uint8_t flags);
+  size_t CountCommon(Nanoseconds now);
+  /// How to prove that it stood still.
+  CpuWitness Witness();
 
   RunContext& context_;
   PyThread thread_;
@@ -110,29 +110,19 @@ class SampledThread {
   StackPlan plan_;
   ThreadCopy copy_;
   TaskClock clock_;
+  ThreadLedger ledger_;
 
-  AccountedTime accounted_;
-  SchedStat last_;    // as of the last sample
   SchedStat looked_;  // what MayHaveRun saw
-  bool off_cpu_ = false;
-  bool was_running_ = false;             // at the last look
-  uint64_t unseen_cpu_ns_ = 0;           // used between two looks that found it asleep
-  StackId running_stack_ = kEmptyStack;  // the last one seen running
-  bool gone_ = false;
-  bool has_stack_ = false;
   int last_cpu_ = 0;
-  uint64_t last_run_delay_ = 0, total_run_delay_ = 0;
 
-  std::vector<pyabi::RawFrame> frames_;  // of stack_, leaf first
+  std::vector<pyabi::RawFrame> frames_;  // of the last stack, leaf first
   std::vector<FrameLocals> locals_;      // of the last stack, where asked for
+  StackId base_ = kEmptyStack;           // of the last stack: what its frames stand on
   std::vector<StackId> path_;            // root first: the stack up to each frame
   std::vector<size_t> hidden_;           // positions of frames that are not shown, falling
   size_t settled_ = 0;                   // frames from the root on whose codes were settled ...
-  uint64_t settled_epoch_ = 0;           // ... in this epoch of the code cache
-  StackId stack_ = kEmptyStack;
-  uint8_t standing_flags_ = 0;  // of the last copy, for the run-length entries that repeat it
-  Nanoseconds emitted_until_;
-  uint64_t emitted_tick_;
+  uint64_t settled_epoch_ = 0;           // ... in this epoch of the code cache, ...
+  Nanoseconds settled_until_{};          // ... but they are to be seen in use now and then
 };
 
 }  // namespace pystrobe::remote

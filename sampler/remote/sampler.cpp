@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/remote/sampler.h"
 
+#include <tuple>
+
+#include "sampler/remote/permission.h"
 #include "sampler/remote/sampling_run.h"
 
 namespace pystrobe::remote {
@@ -22,6 +25,9 @@ Sampler::~Sampler() = default;
 Result<std::unique_ptr<Sampler>> Sampler::Attach(pid_t pid, const SamplerOptions& options) {
   auto target = Target::Open(pid);
   if (!target) return std::unexpected(target.error());
+  if (options.pause == PauseMode::kPtrace) {
+    if (auto free = CheckFreeToTrace(pid); !free) return std::unexpected(free.error());
+  }
   auto impl = std::make_unique<Impl>(Impl{std::move(*target), options, {}});
   return std::unique_ptr<Sampler>(new Sampler(std::move(impl)));
 }
@@ -37,7 +43,11 @@ Result<EndReason> Sampler::Run(RecordingSink& sink, const std::atomic<bool>& sto
   Nanoseconds next_progress = MonotonicNow() + kProgressInterval;
   for (;;) {
     auto reason = run.Step(stop);
-    if (!reason) return std::unexpected(reason.error());
+    if (!reason) {
+      // What was sampled is kept, whatever ended it; unless it is the sink that takes no more.
+      if (!run.sink_failed()) std::ignore = run.Finish();
+      return std::unexpected(reason.error());
+    }
     if (*reason) {
       if (auto finished = run.Finish(); !finished) return std::unexpected(finished.error());
       return **reason;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace pystrobe::remote {
 namespace {
@@ -16,6 +17,14 @@ constexpr Nanoseconds kRefreshInterval = std::chrono::milliseconds(500);
 constexpr int kRefreshShare = 100;
 constexpr int kStaleRefreshShare = 10;  // while threads are known to be missing
 constexpr size_t kBatch = 16 * 1024;
+// A look stands for the time since the one before; not for so much when none was made for long, as
+// the sampler itself was stopped, or had no CPU.
+constexpr Nanoseconds kLeastGap = std::chrono::milliseconds(100);
+constexpr int kGapPeriods = 20;
+// Of the process' CPU time, not charged to a thread that was sampled: less is not worth a row.
+constexpr uint64_t kUnsampledShare = 100;
+// Looks are begun at most so long before their time: what they find is taken over after the last.
+constexpr Nanoseconds kHorizon = std::chrono::milliseconds(20);
 
 std::string HostName() {
   utsname name{};
@@ -41,35 +50,49 @@ SamplingRun::SamplingRun(const Target& target, const SamplerOptions& options, Re
       threads_(context_),
       pauser_(options.pause),
       ticks_(context_, threads_, pauser_),
+      sleepers_(context_, threads_),
       deadlines_(start_, options.rate_hz, static_cast<uint64_t>(start_.count())),
       governor_(options.rate_hz, options.max_overhead, start_),
-      tick_{1, start_, start_, false},
+      tick_{.number = 1, .time = start_, .previous = start_, .from = start_},
       next_refresh_(start_ + kRefreshInterval),
       next_stale_refresh_(start_),
       next_append_(start_ + kAppendInterval) {}
 
 Result<void> SamplingRun::Start() {
-  deadlines_.SetRate(governor_.rate_hz());
   if (auto listed = threads_.Refresh(tick_); !listed) return listed;
+  sleepers_.Take(tick_);
+  Begin();
   // A first look at once: it also shows which way of pausing there is.
   ticks_.Start(tick_);
   Count(ticks_.Finish());
-  if (auto possible = CheckPause(); !possible) return possible;
-  return sink_.Begin(MakeMetadata());
+  if (auto possible = pauser_.Check(); !possible) return possible;
+  if (auto begun = sink_.Begin(MakeMetadata()); !begun) return begun;
+  TellDeadlines();
+  return {};
 }
 
-Result<void> SamplingRun::CheckPause() const {
-  if (pauser_.failure().empty()) return {};
-  return FailWithHint(ErrorCode::kPermission,
-                      "let it choose (--pause auto), or stop the thread instead (--pause ptrace)",
-                      "pausing by preemption: {}", pauser_.failure());
+// With thousands of threads it takes a while until all are known; it is no part of the recording.
+void SamplingRun::Begin() {
+  start_ = MonotonicNow();
+  context_.start = start_;
+  tick_ = {.number = 1, .time = start_, .previous = start_, .from = start_};
+  threads_.BeginAt(start_);
+  samples_.clear();
+  process_cpu_start_ = process_cpu_ = ProcessCpuOf(target_.pid());
+  deadlines_ = Deadlines(start_, governor_.rate_hz(), static_cast<uint64_t>(start_.count()));
+}
+
+void SamplingRun::TellDeadlines() {
+  DeadlineSeries series = deadlines_.series();
+  series.last_ns -= start_.count();
+  sink_.Expect(series);
 }
 
 Result<std::optional<EndReason>> SamplingRun::Step(const std::atomic<bool>& stop) {
   // A long interval is slept in pieces, so that the end and the progress are on time.
   constexpr Nanoseconds kNap = std::chrono::milliseconds(200);
   Nanoseconds now = MonotonicNow();
-  Nanoseconds wake = std::min(deadlines_.next(), now + kNap);
+  Nanoseconds wake = std::min(deadlines_.Ahead(ahead_), now + kNap);
   if (options_.duration) wake = std::min(wake, start_ + *options_.duration);
   if (wake > now) {
     pauser_.Sleep(wake);
@@ -79,35 +102,101 @@ Result<std::optional<EndReason>> SamplingRun::Step(const std::atomic<bool>& stop
   if (ticks_.started()) {
     auto reason = TakeOver();
     if (!reason || *reason) return reason;
+    now = MonotonicNow();
   }
   if (auto reason = ReasonToEnd(now, stop)) return reason;
   if (now < deadlines_.next()) return std::nullopt;
 
-  tick_ = {tick_.number + 1, now, tick_.time, now > deadlines_.next() + deadlines_.period()};
+  NextTick(now, now > deadlines_.next() + deadlines_.period());
   ticks_.Start(tick_);
-  uint64_t skipped = deadlines_.Advance(MonotonicNow());
+  now = MonotonicNow();
+  const uint64_t skipped = deadlines_.Advance(now);
   quality_.deadlines += skipped;
   quality_.lost += skipped;
+  StartAhead(now);
   return std::nullopt;
 }
 
+void SamplingRun::StartAhead(Nanoseconds now) {
+  for (ahead_ = 0;; ++ahead_) {
+    const Nanoseconds at = deadlines_.Ahead(ahead_);
+    if (at <= now || at > now + kHorizon || !ticks_.StartAhead(at)) return;
+  }
+}
+
 Result<std::optional<EndReason>> SamplingRun::TakeOver() {
-  TickOutcome outcome = ticks_.Finish();
-  Count(outcome);
-  if (auto possible = CheckPause(); !possible) return std::unexpected(possible.error());
-  if (!outcome.taken && !target_.StillThere()) {
-    return HowItEnded();
+  auto reason = TakeLooks();
+  if (!reason || *reason) return reason;
+  const Nanoseconds now = MonotonicNow();
+  if (now >= (stale_threads_ ? next_stale_refresh_ : next_refresh_)) {
+    if (auto ended = RefreshThreads(now)) return ended;
   }
-  Nanoseconds now = MonotonicNow();
-  if (now >= (outcome.stale_threads ? next_stale_refresh_ : next_refresh_)) {
-    if (auto reason = RefreshThreads(now)) return reason;
-  }
-  if (auto rate = governor_.Account(outcome.held, now)) deadlines_.SetRate(*rate);
   codes_.CheckSome(now);
   if (now >= next_append_ || samples_.size() >= kBatch) {
-    threads_.FlushAll(tick_);
+    threads_.FlushAll();
+    ReadProcessCpu();
     if (auto sent = Append(); !sent) return std::unexpected(sent.error());
     next_append_ = now + kAppendInterval;
+  }
+  return std::nullopt;
+}
+
+Result<std::optional<EndReason>> SamplingRun::TakeLooks() {
+  ahead_ = 0;
+  stale_threads_ = false;
+  const size_t made = ticks_.EndAhead();
+  return made == 0 ? Take(ticks_.Finish()) : TakeMade(made);
+}
+
+Result<std::optional<EndReason>> SamplingRun::TakeMade(size_t ahead) {
+  uint64_t missed = 0;
+  Nanoseconds held_in_vain{};
+  Tick tick = tick_;  // of the first one, as it was started
+  --tick_.number;
+  tick_.time = tick.previous;
+  for (size_t i = 0; i <= ahead; ++i) {
+    if (i > 0) {
+      tick.late = ticks_.TimeOf(i) > deadlines_.next() + deadlines_.period();
+      tick.time = ticks_.TimeOf(i);
+      deadlines_.Pop();
+    }
+    if (!ticks_.IsGood(i)) {
+      ++missed;
+      held_in_vain += ticks_.HeldInVain(i);
+      continue;
+    }
+    NextTick(tick.time, tick.late);
+    auto reason = Take(ticks_.FinishMade(i, tick_));
+    if (!reason || *reason) return reason;
+  }
+  return missed == 0 ? std::nullopt : MakeUpFor(missed, held_in_vain);
+}
+
+// One look now for those that came to nothing: more would only see the same again.
+Result<std::optional<EndReason>> SamplingRun::MakeUpFor(uint64_t missed, Nanoseconds held) {
+  quality_.deadlines += missed - 1;
+  quality_.lost += missed - 1;
+  ++quality_.retries;
+  NextTick(MonotonicNow(), false);
+  ticks_.Start(tick_);
+  TickOutcome outcome = ticks_.Finish();
+  outcome.held += held;
+  return Take(outcome);
+}
+
+void SamplingRun::NextTick(Nanoseconds time, bool late) {
+  const Nanoseconds longest = std::max(kLeastGap, kGapPeriods * deadlines_.period());
+  tick_ = {tick_.number + 1, time, tick_.time, std::max(tick_.time, time - longest), late};
+}
+
+Result<std::optional<EndReason>> SamplingRun::Take(const TickOutcome& outcome) {
+  Count(outcome);
+  stale_threads_ |= outcome.stale_threads;
+  if (auto possible = pauser_.Check(); !possible) return std::unexpected(possible.error());
+  if (!outcome.taken && !target_.StillThere()) return HowItEnded();
+  if (auto rate = governor_.Account(outcome.held, tick_.time)) {
+    deadlines_.SetRate(*rate);
+    TellDeadlines();
   }
   return std::nullopt;
 }
@@ -131,6 +220,7 @@ EndReason SamplingRun::HowItEnded() const {
 std::optional<EndReason> SamplingRun::RefreshThreads(Nanoseconds now) {
   const Nanoseconds begin = ThreadCpuNow();
   auto listed = threads_.Refresh(tick_);
+  sleepers_.Take(tick_);
   const Nanoseconds cost = ThreadCpuNow() - begin;
   next_refresh_ = now + std::max(kRefreshInterval, cost * kRefreshShare);
   next_stale_refresh_ = now + cost * kStaleRefreshShare;
@@ -140,13 +230,55 @@ std::optional<EndReason> SamplingRun::RefreshThreads(Nanoseconds now) {
 }
 
 Result<void> SamplingRun::Finish() {
-  if (ticks_.started()) Count(ticks_.Finish());
+  ReadProcessCpu();
+  // How the run ended is known already.
+  if (ticks_.started()) std::ignore = TakeLooks();
+  TakeLastLook();
   threads_.FinishAll(tick_);
   threads_.UpdateNames();
+  AddUnsampled();
   if (auto sent = Append(); !sent) return sent;
   UpdateFigures();
   quality_.complete = true;
   return sink_.Finish(tables_, quality_);
+}
+
+// The time since the look before belongs to the recording as well: at a low rate, or when the
+// sampler was stopped or starved at the end, that is seconds.
+void SamplingRun::TakeLastLook() {
+  if (!pauser_.Check() || !target_.StillThere()) return;
+  const Nanoseconds now = MonotonicNow();
+  const uint64_t missed = deadlines_.Skip(now);
+  if (missed > 1) {
+    quality_.deadlines += missed - 1;
+    quality_.lost += missed - 1;
+  }
+  NextTick(now, missed > 1);
+  ticks_.Start(tick_);
+  std::ignore = Take(ticks_.Finish());
+}
+
+// The last figure there was, should it be gone.
+void SamplingRun::ReadProcessCpu() {
+  if (auto now = ProcessCpuOf(target_.pid())) process_cpu_ = now;
+}
+
+// Threads that ended between two looks, or that run no Python, were charged CPU time too.
+void SamplingRun::AddUnsampled() {
+  if (!process_cpu_ || !process_cpu_start_ || !threads_.exact_clock()) return;
+  uint64_t sampled = sampled_cpu_ns_;
+  for (const Sample& sample : samples_) sampled += sample.cpu_ns;
+  const auto all = static_cast<uint64_t>((*process_cpu_ - *process_cpu_start_).count());
+  const uint64_t rest = all - std::min(all, sampled);
+  const auto last_looks = static_cast<uint64_t>(2 * deadlines_.period().count());
+  if (rest < all / kUnsampledShare || rest < last_looks) return;
+  Sample sample;
+  sample.time_ns = (tick_.time - start_).count();
+  sample.cpu_ns = rest;
+  sample.thread = tables_.AddThread({0, 0, tables_.Intern("threads not sampled")});
+  sample.count = 0;
+  sample.flags = kSampleUnseen | kSampleOnCpu;
+  samples_.push_back(sample);
 }
 
 Progress SamplingRun::MakeProgress() {
@@ -194,13 +326,21 @@ void SamplingRun::UpdateFigures() {
   quality_.achieved_rate_hz = static_cast<double>(quality_.taken) * 1e9 /
                               static_cast<double>(std::max<int64_t>(1, quality_.duration_ns));
   quality_.final_rate_hz = governor_.rate_hz();
+  quality_.limited_ns = governor_.limited().count();
+  quality_.pause_mode = PauseModeName(pauser_.mode_in_use());
   quality_.cpu_source = threads_.exact_clock() ? "schedstat" : "stat";
 }
 
 Result<void> SamplingRun::Append() {
   UpdateFigures();
   quality_.samples += samples_.size();
+  for (const Sample& sample : samples_) {
+    quality_.thread_ns += sample.wall_ns;
+    sampled_cpu_ns_ += sample.cpu_ns;
+    if ((sample.flags & kSampleUnseen) != 0) quality_.unseen_ns += sample.wall_ns;
+  }
   auto result = sink_.Append(tables_, samples_, quality_);
+  sink_failed_ = !result;
   samples_.clear();
   return result;
 }

@@ -10,8 +10,10 @@
 #include "sampler/remote/code_cache.h"
 #include "sampler/remote/deadlines.h"
 #include "sampler/remote/pauser.h"
+#include "sampler/remote/promptness.h"
 #include "sampler/remote/rate_governor.h"
 #include "sampler/remote/sampler.h"
+#include "sampler/remote/sleepers.h"
 #include "sampler/remote/thread_table.h"
 #include "sampler/remote/tick_sampler.h"
 
@@ -25,21 +27,35 @@ class SamplingRun {
               Quality& quality);
 
   Result<void> Start();
-  /// Sleeps until the next deadline, takes over the look before and starts the next one. A value is
-  /// the reason to end.
+  /// Sleeps until the next deadline that is not taken care of, takes over the looks before it and
+  /// starts the next ones. A value is the reason to end.
   Result<std::optional<EndReason>> Step(const std::atomic<bool>& stop);
   Result<void> Finish();
+  /// The sink's last answer was an error: it must not be called any more.
+  bool sink_failed() const { return sink_failed_; }
 
   /// Figures as of now.
   Progress MakeProgress();
 
  private:
-  /// Fails when the way of pausing that was asked for cannot be had.
-  Result<void> CheckPause() const;
+  void Begin();
+  void TellDeadlines();
   Metadata MakeMetadata() const;
   std::optional<EndReason> ReasonToEnd(Nanoseconds now, const std::atomic<bool>& stop) const;
-  /// Takes over the copies that were started, and does what is due between deadlines.
+  /// Begins looks at the deadlines that follow `now` closely.
+  void StartAhead(Nanoseconds now);
+  /// Takes over the looks that were started, and does what is due between deadlines.
   Result<std::optional<EndReason>> TakeOver();
+  Result<std::optional<EndReason>> TakeLooks();
+  /// Takes over the look that was started and so many that were made ahead after it.
+  Result<std::optional<EndReason>> TakeMade(size_t ahead);
+  void NextTick(Nanoseconds time, bool late);
+  void TakeLastLook();
+  void AddUnsampled();
+  void ReadProcessCpu();
+  /// `held`: how long the target waited for those that came to nothing.
+  Result<std::optional<EndReason>> MakeUpFor(uint64_t missed, Nanoseconds held);
+  Result<std::optional<EndReason>> Take(const TickOutcome& outcome);
   EndReason HowItEnded() const;
   std::optional<EndReason> RefreshThreads(Nanoseconds now);
   void Count(const TickOutcome& outcome);
@@ -61,9 +77,15 @@ class SamplingRun {
   ThreadTable threads_;
   Pauser pauser_;
   TickSampler ticks_;
+  Sleepers sleepers_;
   Deadlines deadlines_;
   RateGovernor governor_;
   Tick tick_;
+  std::optional<Nanoseconds> process_cpu_start_, process_cpu_;  // of the target; the last known
+  uint64_t sampled_cpu_ns_ = 0;                                 // in samples so far
+  size_t ahead_ = 0;  // deadlines from next() on that have been taken care of
+  bool stale_threads_ = false;
+  bool sink_failed_ = false;
   Nanoseconds next_refresh_, next_stale_refresh_, next_append_;
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/remote/target.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,12 +57,13 @@ Result<Program> OpenProgram(pid_t pid) {
   if (auto error = WhyNoProgram(pid)) return std::unexpected(std::move(*error));
   Program program;
   auto stat = ReadTaskStat(pid, pid);
-  if (!stat) return Refused(pid, "reading its status", ESRCH);
+  if (!stat) return Refused(pid, "reading its status", stat.error());
   program.start_ticks = stat->start_ticks;
-  program.address_space.reset(open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!program.address_space.valid()) {
-    return Refused(pid, fmt::format("opening /proc/{}/mem", pid), errno);
+  auto address_space = OpenForReading(fmt::format("/proc/{}/mem", pid));
+  if (!address_space) {
+    return Refused(pid, fmt::format("opening /proc/{}/mem", pid), address_space.error());
   }
+  program.address_space = std::move(*address_space);
   auto mappings = ReadMaps(pid);
   if (!mappings) return Refused(pid, fmt::format("reading /proc/{}/maps", pid), mappings.error());
   program.mappings = std::move(*mappings);

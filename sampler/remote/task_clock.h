@@ -8,8 +8,9 @@
 #include <optional>
 #include <string_view>
 
+#include "profiler/base/clock.h"
 #include "profiler/base/proc.h"
-#include "profiler/base/scoped_fd.h"
+#include "sampler/remote/task_files.h"
 
 namespace pystrobe::remote {
 
@@ -18,41 +19,48 @@ struct TaskLook {
   SchedStat stat;
   bool awake = true;      ///< on a CPU or waiting for one
   bool in_pause = false;  ///< it had just been taken off its CPU, so `stat` is up to date
+  bool unsure = false;    ///< that it is awake may be our doing: see CopyJob::awake_before
 };
 
 /// True when the contents of /proc/PID/task/TID/syscall are of a thread that is awake.
 bool SaysAwake(std::string_view syscall_text);
 
-/// Reads /proc/PID/task/TID files, kept open. `schedstat` gives exact nanoseconds for about 2 us;
-/// on kernels without it `stat` gives ticks of 10 ms. [one thread]
+/// CPU time of all threads a process has and had, as the kernel charged it; nullopt when it is
+/// gone.
+std::optional<Nanoseconds> ProcessCpuOf(pid_t pid);
+
+/// Reads files of /proc/PID/task/TID. `schedstat` gives exact nanoseconds for about 2 us, where it
+/// is kept open; on kernels without it `stat` gives ticks of 10 ms. [one thread]
 class TaskClock {
  public:
-  TaskClock(pid_t pid, pid_t tid);
+  TaskClock(TaskFiles& files, pid_t pid, pid_t tid);
 
   /// Nullopt when the thread is gone. Of a running thread cpu_ns is as of its last switch or tick;
-  /// a thread that was just preempted is up to date.
+  /// a thread that was just preempted is up to date. Where the kernel could not be asked (too many
+  /// open files), what it said last; before that nullopt too: see unknown().
   std::optional<SchedStat> Read();
 
-  /// Whether the thread is on a CPU or waiting for one, now.
+  /// The last Read() does not tell whether the thread is there.
+  bool unknown() const { return exact_ ? schedstat_.unknown() : stat_.unknown(); }
+
+  /// Whether the thread is on a CPU or waiting for one, now. True where the kernel cannot be asked:
+  /// nobody may conclude that it stood still.
   bool Running();
 
-  /// task/TID/syscall, kept open; -1 when it cannot be opened.
-  int syscall_fd();
-
-  /// task/TID/stat, kept open; -1 when it cannot be opened.
-  int stat_fd();
-
-  /// task/TID/schedstat, kept open; -1 where the kernel has none.
-  int schedstat_fd() const { return exact_ ? schedstat_.get() : -1; }
+  /// Descriptors of task/TID/syscall, stat and schedstat, as TaskFile::Lend; of the latter -1 where
+  /// the kernel has none.
+  int syscall_fd() { return syscall_.Lend(); }
+  int stat_fd() { return stat_.Lend(); }
+  int schedstat_fd() { return exact_ ? schedstat_.Lend() : -1; }
 
   bool exact() const { return exact_; }
 
  private:
   std::optional<SchedStat> ReadTicks();
 
-  pid_t pid_, tid_;
   bool exact_ = true;
-  ScopedFd schedstat_, stat_, syscall_;
+  TaskFile schedstat_, stat_, syscall_;
+  std::optional<SchedStat> last_;
 };
 
 }  // namespace pystrobe::remote

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
@@ -28,15 +30,46 @@ pid_t TidAt(const PthreadBytes& bytes, size_t offset) {
   return value;
 }
 
-/// Two states of one interpreter never belong to one thread: the second is one being born (it
-/// carries its parent's ids until it runs) or left over. The one that runs Python code stays.
-void DropDoubles(const Memory& memory, const Layout& layout, std::vector<PyThread>& threads) {
+/// In our own pid namespace, that of the tids in /proc.
+std::optional<pid_t> LastIdGivenOut() {
+  const auto loads = ReadSmallFile("/proc/loadavg");
+  if (!loads) return std::nullopt;
+  const size_t last = loads->find_last_of(' ');
+  if (last == std::string::npos) return std::nullopt;
+  return std::atoi(loads->c_str() + last);
+}
+
+/// The ids that a thread state has.
+struct StateIds {
+  std::optional<uint64_t> pthread, native;
+  friend bool operator==(const StateIds&, const StateIds&) = default;
+};
+
+StateIds ReadIds(const Memory& memory, const Layout& layout, Address tstate) {
+  StateIds ids{memory.Read<uint64_t>(tstate + layout.thread.thread_id), {}};
+  if (layout.thread.native_thread_id != kAbsent) {
+    ids.native = memory.Read<uint64_t>(tstate + layout.thread.native_thread_id);
+  }
+  return ids;
+}
+
+/// Two states of one interpreter never belong to one thread: the second is left over or, up to
+/// 3.11, one being born. That has its parent's ids until its own thread runs, which first gives it
+/// its own and then runs Python code (t_bootstrap in Modules/_threadmodule.c): so what runs, and
+/// has the same ids still, has its own. The one that does stays. `listed`: the ids at the time.
+void DropDoubles(const Memory& memory, const Layout& layout, const std::vector<StateIds>& listed,
+                 std::vector<PyThread>& threads) {
+  const auto runs = [&](size_t i) {
+    const Address tstate = threads[i].tstate;
+    return ReadCurrentFrame(memory, layout, tstate) != 0 &&
+           ReadIds(memory, layout, tstate) == listed[i];
+  };
   std::map<std::pair<Address, pid_t>, size_t> first;
   std::vector<bool> drop(threads.size());
   for (size_t i = 0; i < threads.size(); ++i) {
     auto [found, added] = first.try_emplace({threads[i].interpreter, threads[i].tid}, i);
     if (added) continue;
-    bool first_runs = ReadCurrentFrame(memory, layout, threads[found->second].tstate) != 0;
+    const bool first_runs = runs(found->second);
     drop[first_runs ? i : found->second] = true;
     if (!first_runs) found->second = i;
   }
@@ -78,29 +111,38 @@ void FindBorrowers(const Memory& memory, const Layout& layout, pid_t pid,
 }  // namespace
 
 Result<void> ThreadIds::UpdateTasks() {
+  // A task begun after this line is one that the next look must not take from this one.
+  const pid_t given_before = LastIdGivenOut().value_or(0);
   auto tasks = ListTasks(pid_);
   if (!tasks) return std::unexpected(tasks.error());
-  TidMap known_inner;
-  for (const auto& [inner, outer] : outer_by_inner_) known_inner[outer] = inner;
-  TidMap now;
   auto leader = ReadStatus(pid_);
-  bool same_namespace = leader && leader->namespace_pids.size() <= 1;
-  for (pid_t outer : *tasks) {
-    pid_t inner = outer;
-    if (!same_namespace) {
-      if (auto known = known_inner.find(outer); known != known_inner.end()) {
-        inner = known->second;
-      } else if (auto status = ReadTaskStatus(pid_, outer);
-                 status && !status->namespace_pids.empty()) {
-        inner = status->namespace_pids.back();
-      } else {
-        continue;  // gone meanwhile
-      }
-    }
-    now[inner] = outer;
+  TidMap now;
+  if (leader && leader->namespace_pids.size() <= 1) {
+    for (const pid_t tid : *tasks) now[tid] = tid;
+  } else {
+    // Where nobody can tell, any may have been given out.
+    now = Translate(*tasks, {given_before_, LastIdGivenOut().value_or(INT_MAX)});
   }
   outer_by_inner_ = std::move(now);
+  given_before_ = given_before;
   return {};
+}
+
+ThreadIds::TidMap ThreadIds::Translate(const std::vector<pid_t>& tasks,
+                                       IdsGivenOut since_last_look) const {
+  TidMap known;
+  for (const auto& [inner, outer] : outer_by_inner_) known[outer] = inner;
+  TidMap now;
+  for (const pid_t outer : tasks) {
+    const auto found = known.find(outer);
+    if (found != known.end() && !since_last_look.Contain(outer)) {
+      now[found->second] = outer;
+    } else if (auto status = ReadTaskStatus(pid_, outer);
+               status && !status->namespace_pids.empty()) {
+      now[status->namespace_pids.back()] = outer;
+    }
+  }
+  return now;
 }
 
 std::optional<uint32_t> ThreadIds::FindTidOffset(const Memory& memory,
@@ -114,15 +156,19 @@ std::optional<uint32_t> ThreadIds::FindTidOffset(const Memory& memory,
     }
     if (copies.size() == kEnough) break;
   }
-  // States left over from threads that ended lead nowhere, so most must fit, not all.
-  size_t most = copies.size() / 2;
+  // States left over from threads that ended lead nowhere, so most must fit, not all; those whose
+  // memory is still there do not count, for the kernel has made their id 0 (set_tid_address(2)).
+  size_t most = 0;
   std::optional<uint32_t> best;
   for (uint32_t offset = 0; offset + sizeof(pid_t) <= kSearchBytes; offset += sizeof(pid_t)) {
     std::set<pid_t> seen;
+    size_t ended = 0;
     for (const auto& [pthread, bytes] : copies) {
-      if (pid_t tid = TidAt(bytes, offset); outer_by_inner_.contains(tid)) seen.insert(tid);
+      const pid_t tid = TidAt(bytes, offset);
+      if (tid == 0) ++ended;
+      if (outer_by_inner_.contains(tid)) seen.insert(tid);
     }
-    if (seen.size() > most) {
+    if (seen.size() > most && 2 * seen.size() > copies.size() - ended) {
       most = seen.size();
       best = offset;
     }
@@ -148,6 +194,13 @@ Result<void> ThreadIds::Resolve(const Memory& memory, const Layout& layout,
                                 std::vector<PyThread>& threads) {
   std::lock_guard lock(mutex_);
   if (auto done = UpdateTasks(); !done) return done;
+  std::vector<StateIds> listed;
+  for (const PyThread& thread : threads) {
+    listed.push_back({thread.pthread, {}});
+    if (layout.thread.native_thread_id != kAbsent) {
+      listed.back().native = static_cast<uint64_t>(thread.tid);
+    }
+  }
   if (layout.thread.native_thread_id == kAbsent && !FillFromPthread(memory, threads)) {
     tid_offset_ = FindTidOffset(memory, threads);
     if (!FillFromPthread(memory, threads)) {
@@ -156,15 +209,16 @@ Result<void> ThreadIds::Resolve(const Memory& memory, const Layout& layout,
     }
   }
   size_t kept = 0;
-  for (PyThread& thread : threads) {
-    auto found = outer_by_inner_.find(thread.tid);
+  for (size_t i = 0; i < threads.size(); ++i) {
+    auto found = outer_by_inner_.find(threads[i].tid);
     if (found == outer_by_inner_.end()) continue;
-    thread.tid = found->second;
-    threads[kept++] = thread;
+    threads[i].tid = found->second;
+    listed[kept] = listed[i];
+    threads[kept++] = threads[i];
   }
   threads.resize(kept);
   FindBorrowers(memory, layout, pid_, threads);
-  DropDoubles(memory, layout, threads);
+  DropDoubles(memory, layout, listed, threads);
   return {};
 }
 

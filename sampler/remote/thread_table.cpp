@@ -7,16 +7,21 @@
 #include <string>
 
 #include "profiler/base/proc.h"
-#include "sampler/pyabi/objects.h"
+#include "sampler/remote/thread_names.h"
 
 namespace pystrobe::remote {
 namespace {
 
-std::string KernelName(pid_t pid, pid_t tid) {
+// Empty when the thread is gone. Fails when it cannot be looked at for another reason.
+Result<std::string> KernelName(pid_t pid, pid_t tid) {
   auto text = ReadSmallFile(fmt::format("/proc/{}/task/{}/comm", pid, tid));
-  if (!text) return {};
+  if (!text) {
+    const ErrorCode code = text.error().code;
+    if (code == ErrorCode::kNotFound || code == ErrorCode::kExited) return std::string();
+    return text;
+  }
   while (!text->empty() && text->back() == '\n') text->pop_back();
-  return *text;
+  return text;
 }
 
 bool SameThread(const PyThread& a, const PyThread& b) {
@@ -39,6 +44,17 @@ void LockDomain::Remove(SampledThread* thread) {
 SampledThread* LockDomain::Find(Address tstate) const {
   auto it = by_tstate.find(tstate);
   return it == by_tstate.end() ? nullptr : it->second;
+}
+
+bool LockDomain::LacksHolder(const GilState& gil, bool refused) {
+  missing_holder = Find(gil.last_holder) == nullptr ? gil.last_holder : 0;
+  if (missing_holder == 0) return false;
+  return missing_holder != sought_holder || (gil.locked == 1 && !refused);
+}
+
+SampledThread* LockDomain::Next(size_t& turn) const {
+  turn = (turn + 1) % threads.size();
+  return threads[turn];
 }
 
 std::optional<Address> ThreadTable::GilOf(Address interpreter) const {
@@ -87,6 +103,7 @@ Result<void> ThreadTable::Refresh(const Tick& tick) {
     it = now.contains(it->first) ? std::next(it) : refused_.erase(it);
   }
   bool added = false;
+  Result<void> not_looked_at;
   for (const PyThread& thread : *listed) {
     if (!now.contains(thread.tstate)) continue;
     if (auto it = refused_.find(thread.tstate); it != refused_.end() && it->second == thread.tid) {
@@ -94,23 +111,29 @@ Result<void> ThreadTable::Refresh(const Tick& tick) {
     }
     LockDomain* domain = DomainOf(thread);
     if (domain == nullptr) continue;
+    auto name = KernelName(context_.target.pid(), thread.tid);
+    if (!name) {
+      not_looked_at = Wrap(name.error(), "thread {}", thread.tid);
+      continue;
+    }
     Tables& tables = context_.tables;
-    ThreadIndex index =
-        tables.AddThread({static_cast<uint64_t>(thread.tid), thread.interpreter_id,
-                          tables.Intern(KernelName(context_.target.pid(), thread.tid))});
+    ThreadIndex index = tables.AddThread(
+        {static_cast<uint64_t>(thread.tid), thread.interpreter_id, tables.Intern(*name)});
     auto& fresh = threads_.emplace_back(
         std::make_unique<SampledThread>(context_, thread, index, tick, accounted_[thread.tid]));
-    if (fresh->gone()) refused_[thread.tstate] = thread.tid;
+    if (fresh->gone() && !fresh->clock().unknown()) refused_[thread.tstate] = thread.tid;
     exact_clock_ = exact_clock_ && fresh->clock().exact();
     domain->Add(fresh.get());
     added = true;
   }
   std::erase_if(domains_, [](const auto& domain) { return domain->threads.empty(); });
+  for (auto& domain : domains_) domain->NoteListed();
   if (added) UpdateNames();
-  return {};
+  return not_looked_at;
 }
 
 void ThreadTable::Drop(SampledThread& thread, const Tick& tick) {
+  thread.Miss(tick);
   thread.Finish(tick);
   run_delay_of_gone_ += thread.total_run_delay();
   for (auto& domain : domains_) domain->Remove(&thread);
@@ -125,8 +148,12 @@ void ThreadTable::ForgetGone() {
   }
 }
 
-void ThreadTable::FlushAll(const Tick& tick) {
-  for (auto& thread : threads_) thread->Flush(tick);
+void ThreadTable::BeginAt(Nanoseconds now) {
+  for (auto& thread : threads_) thread->BeginAt(now);
+}
+
+void ThreadTable::FlushAll() {
+  for (auto& thread : threads_) thread->Flush();
 }
 
 void ThreadTable::FinishAll(const Tick& tick) {
@@ -134,14 +161,9 @@ void ThreadTable::FinishAll(const Tick& tick) {
 }
 
 void ThreadTable::UpdateNames() {
-  Address interpreter = 0;
-  HashMap<uint64_t, std::string> names;
+  ThreadNames all(context_.target.memory(), context_.target.layout());
   for (auto& thread : threads_) {
-    if (thread->id().interpreter != interpreter) {
-      interpreter = thread->id().interpreter;
-      names =
-          pyabi::ReadThreadNames(context_.target.memory(), context_.target.layout(), interpreter);
-    }
+    const auto& names = all.Of(thread->id().interpreter);
     auto it = names.find(thread->id().pthread);
     if (it == names.end()) continue;
     StringId name = context_.tables.Intern(it->second);

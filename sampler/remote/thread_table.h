@@ -21,12 +21,25 @@ struct LockDomain {
   HashMap<Address, SampledThread*> by_tstate;
   uint64_t switch_number = 0;  ///< as of the last copy
   size_t next_check = 0;       ///< round robin over idle threads
+  size_t next_running = 0;     ///< and over those that run, where not all fit into one look
   SampledThread* last_subject = nullptr;
+  Address missing_holder = 0;  ///< the lock's last holder, where it is none of `threads`
+  Address sought_holder = 0;   ///< was missing when the threads were listed last
 
   bool free_threaded() const { return gil.address() == 0; }
+  /// Null where there is none.
+  GilReader* lock() { return free_threaded() ? nullptr : &gil; }
   void Add(SampledThread* thread);
   void Remove(SampledThread* thread);
   SampledThread* Find(Address tstate) const;
+  /// True when the threads should be listed anew, as one that they lack has the lock, or had it
+  /// last. The lock names its last holder for as long as nobody else takes it, so one that has
+  /// ended since, which no list has, is worth one list only; so is one that was `refused`.
+  bool LacksHolder(const GilState& gil, bool refused);
+  /// The threads were listed.
+  void NoteListed() { sought_holder = missing_holder; }
+  /// The thread whose turn it is by `turn`, a place in the list, which moves on.
+  SampledThread* Next(size_t& turn) const;
 };
 
 /// Keeps up with threads that come and go. [one thread: the pacer]
@@ -35,10 +48,13 @@ class ThreadTable {
   explicit ThreadTable(RunContext& context) : context_(context) {}
 
   /// Lists the target's threads anew: adds those that appeared, drops those that went (what they
-  /// had pending is yielded first). Fails as Target::ListThreads.
+  /// had pending is yielded first). Fails as Target::ListThreads, and where a thread could not be
+  /// looked at (too many open files), which may come in with the next call; all others are there.
   Result<void> Refresh(const Tick& tick);
+  /// As SampledThread::BeginAt, for all there are.
+  void BeginAt(Nanoseconds now);
   /// Yields what every thread has pending.
-  void FlushAll(const Tick& tick);
+  void FlushAll();
   /// The last call but for figures and names: yields all that is left.
   void FinishAll(const Tick& tick);
   /// Names threads as the program does, where it does; else as the kernel does.
@@ -48,6 +64,8 @@ class ThreadTable {
   std::span<const std::unique_ptr<SampledThread>> threads() const { return threads_; }
   /// Run delay of all threads there were.
   uint64_t total_run_delay() const;
+  /// The thread with this state was listed, but /proc does not show it.
+  bool Refused(Address tstate) const { return refused_.contains(tstate); }
   bool exact_clock() const { return exact_clock_; }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 namespace pystrobe::remote {
 namespace {
@@ -12,26 +13,41 @@ using pyabi::WalkStatus;
 constexpr int kMostTries = 8;
 // Each thread copied along lengthens the pause by a microsecond or a few.
 constexpr size_t kMostOthers = 16;
-// Looks at idle threads in one tick: many after the lock changed hands, a few otherwise (a thread
-// may run without ever taking the lock).
-constexpr size_t kChecksAfterSwitch = 64;
-constexpr size_t kChecksOtherwise = 8;
+// Of them, kept for threads that wake, however many run all the time.
+constexpr size_t kKeptForWoken = 4;
+// Looks at idle threads in one tick: many after the lock changed hands or ticks without any, a few
+// otherwise (a thread may run without ever taking the lock).
+constexpr size_t kManyChecks = 64;
+constexpr size_t kFewChecks = 8;
 
-// PyThreadState._status.active (Include/cpython/pystate.h, 3.12+): the thread is attached.
-constexpr uint32_t kStatusActive = 1U << 4;
+// Looks ahead: few wake-ups of the pacer are left with that many, and deep stacks are not kept so
+// many times over.
+constexpr size_t kMostAhead = 16;
+constexpr size_t kMostBytesAhead = size_t{256} << 10;
 
 }  // namespace
 
 TickSampler::~TickSampler() {
   // A probe must not write into jobs that are gone.
-  if (started_) Finish();
+  EndAhead();
+  if (!started_) return;
+  for (auto& look : std::span(looks_).first(look_count_)) {
+    if (look->begun) pauser_.Finish(look->ticket, look->job);
+  }
 }
 
 void TickSampler::Start(const Tick& tick) {
   tick_ = tick;
   outcome_ = {};
   look_count_ = 0;
+  context_.files.CloseLent();
   started_ = true;
+  calm_before_ = std::exchange(calm_looks_, 0);
+  StartLooks();
+  ahead_most_ = look_count_ == 1 ? MostAhead(*looks_.front()) : 0;
+}
+
+void TickSampler::StartLooks() {
   for (const auto& domain : threads_.domains()) {
     if (domain->threads.empty()) continue;
     if (domain->free_threaded()) {
@@ -42,13 +58,58 @@ void TickSampler::Start(const Tick& tick) {
   }
 }
 
+size_t TickSampler::MostAhead(const Look& look) const {
+  const LockDomain& domain = *look.domain;
+  // Under another lock, and without one, any thread may run at any time.
+  if (threads_.domains().size() > 1) return 0;
+  if (domain.free_threaded() && domain.threads.size() > 1) return 0;
+  const bool chosen = look.begun && look.others.empty() && look.subject == domain.last_subject;
+  if (!chosen || context_.locals || bytes_copied_ > kMostBytesAhead) return 0;
+  return std::min(calm_before_, kMostAhead);
+}
+
+bool TickSampler::StartAhead(Nanoseconds at) {
+  if (ahead_count_ >= ahead_most_) return false;
+  if (ahead_count_ == ahead_.size()) ahead_.push_back(std::make_unique<AheadLook>());
+  const Look& now = *looks_.front();
+  auto& [look, copy] = *ahead_[ahead_count_];
+  Reset(look, *now.domain, now.subject);
+  look.switch_number = now.switch_number;
+  look.subject->Prepare(look.job, now.domain->lock(), copy);
+  look.job.ahead_of_switch = now.switch_number;
+  if (!pauser_.BeginAhead(look.job, look.subject->last_cpu(), at, look.ticket)) return false;
+  look.begun = true;
+  ++ahead_count_;
+  return true;
+}
+
+size_t TickSampler::EndAhead() {
+  const size_t made = std::exchange(ahead_count_, 0) - pauser_.EndAhead();
+  if (made == 0) return 0;
+  for (size_t i = 0; i <= made; ++i) EndCopy(Made(i));
+  made_ahead_ += made;
+  started_ = false;
+  return made;
+}
+
+TickOutcome TickSampler::FinishMade(size_t i, const Tick& tick) {
+  tick_ = tick;
+  outcome_ = {};
+  calm_before_ = std::exchange(calm_looks_, 0);
+  Look& look = Made(i);
+  if (i > 0) {
+    std::swap(look.subject->copy(), ahead_[i - 1]->copy);
+    look.job.threads.front() = &look.subject->copy();
+  }
+  Record(look);
+  return outcome_;
+}
+
 TickOutcome TickSampler::Finish() {
   auto looks = std::span(looks_).first(look_count_);
   for (auto& look : looks) Complete(*look);
   // Interpreters may share a kernel thread: its CPU time goes to the one that holds its lock.
-  auto holds = [this](const std::unique_ptr<Look>& look) {
-    return HoldsLock(look->job, *look->subject);
-  };
+  auto holds = [](const std::unique_ptr<Look>& look) { return look->job.SubjectHoldsLock(); };
   std::stable_partition(looks.begin(), looks.end(), holds);
   for (auto& look : looks) {
     if (look->copied) Record(*look);
@@ -58,7 +119,7 @@ TickOutcome TickSampler::Finish() {
 }
 
 void TickSampler::StartLocked(LockDomain& domain) {
-  Look& look = NewLook(domain);
+  Look& look = NewLook(domain, nullptr);
   if (!Choose(look)) {
     --look_count_;
   } else if (!pauser_.Busy(look.subject->last_cpu())) {
@@ -70,22 +131,26 @@ void TickSampler::StartFree(LockDomain& domain) {
   CollectChanged(domain, true, nullptr, running_);
   if (running_.empty()) outcome_.taken = true;
   for (SampledThread* thread : running_) {
-    Look& look = NewLook(domain);
-    look.subject = thread;
+    Look& look = NewLook(domain, thread);
     // The others wait for their turn on that CPU, in Complete.
     if (!pauser_.Busy(thread->last_cpu())) Begin(look);
   }
 }
 
-TickSampler::Look& TickSampler::NewLook(LockDomain& domain) {
+TickSampler::Look& TickSampler::NewLook(LockDomain& domain, SampledThread* subject) {
   if (look_count_ == looks_.size()) looks_.push_back(std::make_unique<Look>());
   Look& look = *looks_[look_count_++];
+  Reset(look, domain, subject);
+  return look;
+}
+
+void TickSampler::Reset(Look& look, LockDomain& domain, SampledThread* subject) {
   look.domain = &domain;
-  look.subject = nullptr;
+  look.subject = subject;
   look.others.clear();
+  look.ticket = {};
   look.begun = look.copied = false;
   look.held = {};
-  return look;
 }
 
 bool TickSampler::Choose(Look& look) {
@@ -93,8 +158,11 @@ bool TickSampler::Choose(Look& look) {
   auto gil = Peek(domain);
   if (!gil) return false;
   look.subject = &ChooseSubject(domain, *gil);
-  CollectChanged(domain, gil->switch_number != domain.switch_number, look.subject, look.others);
-  if (!look.others.empty() || !look.subject->off_cpu() || look.subject->MayHaveRun()) return true;
+  look.switch_number = gil->switch_number;
+  // Looks ahead leave more of the others to be checked now.
+  const bool many = std::exchange(made_ahead_, 0) > 0 || gil->switch_number != domain.switch_number;
+  CollectChanged(domain, many, look.subject, look.others);
+  if (!look.others.empty() || !look.subject->off_cpu() || MayHaveRun(*look.subject)) return true;
   // Nobody ran: every stack is what it was.
   domain.switch_number = gil->switch_number;
   outcome_.taken = true;
@@ -103,19 +171,11 @@ bool TickSampler::Choose(Look& look) {
 
 void TickSampler::Begin(Look& look) {
   CopyJob& job = look.job;
-  job.memory = &context_.target.memory();
-  job.layout = &context_.target.layout();
-  job.gil = look.domain->free_threaded() ? nullptr : &look.domain->gil;
-  job.codes = &context_.codes;
-  const uint32_t generation = job.layout->interpreter.code_object_generation;
-  job.generation_address =
-      generation == pyabi::kAbsent ? 0 : look.subject->id().interpreter + generation;
-  job.locals = context_.locals;
-  job.prove = pauser_.mode_in_use() != PauseMode::kNone;
-  job.witness = look.subject->Witness();
-  if (!job.prove) job.witness.rseq_cpu_id = 0;
+  look.subject->Prepare(job, look.domain->lock(), look.subject->copy());
+  if (pauser_.mode_in_use() == PauseMode::kNone) {
+    job.prove = false;
+  }
   job.awake_before = look.subject->clock().Running();
-  job.threads.assign(1, &look.subject->copy());
   look.other_looks.clear();
   for (SampledThread* other : look.others) {
     job.threads.push_back(&other->copy());
@@ -128,22 +188,30 @@ void TickSampler::Begin(Look& look) {
 void TickSampler::Complete(Look& look) {
   for (int tries = 0; tries < kMostTries; ++tries) {
     if (!look.begun) Begin(look);
-    pauser_.Finish(look.ticket, look.job);
-    look.begun = false;
-    ++look.held.copies;
-    look.held.copying += look.ticket.outcome.held_for;
-    look.held.disturbed |= look.job.descheduled;
-    if (look.job.subject_cpu >= 0) look.subject->set_last_cpu(look.job.subject_cpu);
+    EndCopy(look);
     if (Good(look)) break;
     if (tries + 1 == kMostTries) break;
     ++outcome_.retries;
-    if (!look.domain->free_threaded() && !Choose(look)) return;
+    if (!look.domain->free_threaded() && !Choose(look)) {
+      outcome_.held += HeldFor(look, std::nullopt);
+      return;
+    }
   }
   look.copied = look.ticket.outcome.copied && !IsHalfDone(look);
   if (look.copied) return;
+  outcome_.held += HeldFor(look, std::nullopt);
   outcome_.stale_threads = true;
   // The stack of a thread that has just ended is not missed.
   if (look.subject->clock().Read()) outcome_.failed = true;
+}
+
+void TickSampler::EndCopy(Look& look) {
+  look.ticket.outcome = pauser_.Finish(look.ticket, look.job);
+  look.begun = false;
+  ++look.held.copies;
+  look.held.copying += look.ticket.outcome.held_for;
+  look.held.disturbed |= look.job.descheduled;
+  if (look.job.subject_cpu >= 0) look.subject->set_last_cpu(look.job.subject_cpu);
 }
 
 bool TickSampler::IsHalfDone(const Look& look) const {
@@ -171,43 +239,57 @@ void TickSampler::Record(Look& look) {
   const bool all_frozen =
       !look.domain->free_threaded() &&
       (job.AllFrozen() || (held && job.gil_state.HeldBy(look.subject->id().tstate)));
-  TakeStack(look, *look.subject, held, job.subject_look);
+  const bool taken = TakeStack(look, *look.subject, held, job.subject_look);
   for (size_t i = 0; i < look.others.size(); ++i) {
     SampledThread& other = *look.others[i];
     TakeStack(look, other, all_frozen || other.StoodStillSince(), look.other_looks[i]);
   }
   outcome_.taken = true;
-  outcome_.held += HeldFor(look);
-  look.domain->switch_number = job.gil_state.switch_number;
+  outcome_.held += HeldFor(look, taken ? WaitedFor(look) : std::nullopt);
+  const bool calm = held && look.held.copies == 1 && look.others.empty() && !job.new_codes &&
+                    job.SubjectHoldsLock();
+  calm_looks_ = calm ? calm_before_ + 1 : 0;
+  bytes_copied_ = look.subject->copy().memory.byte_count();
+  // With one thread there was nothing to choose, and the count was not read for it.
+  look.domain->switch_number =
+      look.domain->threads.size() == 1 ? job.gil_state.switch_number : look.switch_number;
   look.domain->last_subject = look.subject;
 }
 
-Nanoseconds TickSampler::HeldFor(Look& look) {
+std::optional<Waiting> TickSampler::WaitedFor(Look& look) {
+  if (!look.subject->clock().exact()) return std::nullopt;
+  const KernelAccount::Charge& charge = look.subject->last_charge();
+  return Waiting{Nanoseconds(static_cast<int64_t>(charge.run_delay_ns)), charge.switches};
+}
+
+Nanoseconds TickSampler::HeldFor(Look& look, const std::optional<Waiting>& waited) {
   switch (pauser_.mode_in_use()) {
     case PauseMode::kNone:
-      return {};
+      return waited ? std::min(look.held.copying, waited->time) : Nanoseconds{};
     // A stopped thread does not wait for a CPU: run_delay knows nothing of it.
     case PauseMode::kPtrace:
       return look.held.copying;
     default:
       break;
   }
-  if (look.subject->clock().exact()) {
-    look.held.waited = Nanoseconds(static_cast<int64_t>(look.subject->last_run_delay()));
-  }
+  look.held.waited = waited;
   return held_time_.Estimate(look.held);
 }
 
-void TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved,
+bool TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved,
                             const std::optional<TaskLook>& seen) {
   ThreadCopy& copy = thread.copy();
-  if (!proved) pyabi::TrimToExecuting(copy.memory, context_.target.layout(), copy.frames);
+  if (!proved) {
+    pyabi::TrimToExecuting(copy.memory, context_.target.layout(), copy.frames);
+    const bool torn = copy.walk && copy.walk->has_left_frame;
+    if (torn && copy.status == WalkStatus::kComplete) copy.status = WalkStatus::kIncomplete;
+  }
   // Memory of a thread that has ended, most likely: no stack at all.
   if (!proved && !context_.codes.CanName(copy.frames, tick_.time)) {
     outcome_.failed = outcome_.stale_threads = true;
-    return;
+    return false;
   }
-  uint8_t flags = HoldsLock(look.job, thread) ? kSampleGil : 0;
+  uint8_t flags = look.job.HoldsLock(copy) ? kSampleGil : 0;
   if (!proved) {
     flags |= kSampleMarked;
     outcome_.marked = true;
@@ -216,18 +298,20 @@ void TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved
   thread.TakeCopy(tick_, flags, seen);
   if (thread.gone()) outcome_.stale_threads = true;
   if ((thread.standing_flags() & kSampleIncomplete) != 0) outcome_.incomplete = true;
+  return true;
 }
 
-bool TickSampler::HoldsLock(const CopyJob& job, SampledThread& thread) const {
-  if (job.gil != nullptr) return job.gil_state.HeldBy(thread.id().tstate);
-  uint32_t status = thread.copy().memory.ValueOr0<uint32_t>(thread.id().tstate +
-                                                            context_.target.layout().thread.status);
-  return (status & kStatusActive) != 0;
+// One that is gone may have a successor already, with a state at the same address.
+bool TickSampler::MayHaveRun(SampledThread& thread) {
+  const bool may = thread.MayHaveRun(tick_);
+  if (thread.gone()) outcome_.stale_threads = true;
+  return may;
 }
 
 std::optional<GilState> TickSampler::Peek(LockDomain& domain) {
-  if (domain.threads.size() == 1) {
-    // Nobody to choose from; the copy itself brings the lock.
+  if (domain.threads.size() == 1 && !domain.threads.front()->off_cpu()) {
+    // Nobody to choose from; the copy itself brings the lock. (While that thread sleeps there may
+    // be none, and the lock shows a thread that is new.)
     return GilState{domain.threads.front()->id().tstate, 0, domain.switch_number};
   }
   requests_.clear();
@@ -238,27 +322,32 @@ std::optional<GilState> TickSampler::Peek(LockDomain& domain) {
 
 SampledThread& TickSampler::ChooseSubject(LockDomain& domain, const GilState& gil) {
   SampledThread* subject = domain.Find(gil.last_holder);
-  if (subject == nullptr && gil.last_holder != 0) outcome_.stale_threads = true;
+  if (domain.LacksHolder(gil, threads_.Refused(gil.last_holder))) outcome_.stale_threads = true;
   if (subject == nullptr) subject = domain.last_subject;
   return subject != nullptr ? *subject : *domain.threads.front();
 }
 
-void TickSampler::CollectChanged(LockDomain& domain, bool switched, const SampledThread* subject,
+void TickSampler::CollectChanged(LockDomain& domain, bool many, const SampledThread* subject,
                                  std::vector<SampledThread*>& changed) {
   changed.clear();
   const size_t count = domain.threads.size();
   const size_t most = domain.free_threaded() ? count : kMostOthers;
-  for (SampledThread* thread : domain.threads) {
-    if (thread == subject || thread->off_cpu() || changed.size() >= most) continue;
-    if (thread->MayHaveRun()) changed.push_back(thread);
+  size_t checks = std::min(count, many ? kManyChecks : kFewChecks);
+  const auto check_idle = [&](size_t room) {
+    for (; checks > 0 && changed.size() < room; --checks) {
+      SampledThread* thread = domain.Next(domain.next_check);
+      if (thread == subject || !thread->off_cpu()) continue;
+      if (MayHaveRun(*thread)) changed.push_back(thread);
+    }
+  };
+  check_idle(std::min(most, kKeptForWoken));
+  // Where not all fit they take turns: who comes last in the list runs as much as who comes first.
+  for (size_t left = count; left > 0 && changed.size() < most; --left) {
+    SampledThread* thread = domain.Next(domain.next_running);
+    if (thread == subject || thread->off_cpu()) continue;
+    if (MayHaveRun(*thread)) changed.push_back(thread);
   }
-  size_t checks = std::min(count, switched ? kChecksAfterSwitch : kChecksOtherwise);
-  for (; checks > 0 && changed.size() < most; --checks) {
-    domain.next_check = (domain.next_check + 1) % count;
-    SampledThread* thread = domain.threads[domain.next_check];
-    if (thread == subject || !thread->off_cpu()) continue;
-    if (thread->MayHaveRun()) changed.push_back(thread);
-  }
+  check_idle(most);
 }
 
 }  // namespace pystrobe::remote

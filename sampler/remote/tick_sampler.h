@@ -30,7 +30,14 @@ struct TickOutcome {
 /// running thread is a subject of its own, those on different CPUs at once.
 ///
 /// Start begins the copies, Finish takes them over: in between the pacer may sleep. Nothing of the
-/// thread table may change meanwhile. [one thread: the pacer]
+/// thread table may change meanwhile.
+///
+/// A thread that keeps the lock while all others sleep needs no choosing: its looks are begun
+/// several deadlines ahead, and the pacer sleeps through them. The copies bring the lock's count of
+/// hand-overs, so the first look that should have been chosen anew is known, and ends the rest. The
+/// looks made, the first one included, are then taken over with FinishMade, each as of its own
+/// time; those that are not good have no sample, for a copy made later would come out of order.
+/// [one thread: the pacer]
 class TickSampler {
  public:
   TickSampler(RunContext& context, ThreadTable& threads, Pauser& pauser)
@@ -39,8 +46,23 @@ class TickSampler {
 
   void Start(const Tick& tick);
   bool started() const { return started_; }
+  /// Begins a further look like the one just started, at `at` (CLOCK_MONOTONIC, rising). False, and
+  /// nothing happens, unless that look will do without choosing, or when there are enough of them.
+  bool StartAhead(Nanoseconds at);
   /// Waits for copies under way, repeats those without proof, yields the samples.
   TickOutcome Finish();
+
+  /// Takes back the looks ahead whose time has not come, and waits for the others. Returns how many
+  /// were made, not counting the first one. Where there are any, FinishMade is called instead of
+  /// Finish.
+  size_t EndAhead();
+  /// Of the looks made: 0 is the one that Start began.
+  bool IsGood(size_t i) { return Good(Made(i)); }
+  Nanoseconds TimeOf(size_t i) { return Made(i).job.began; }
+  /// How long the target waited for a look that is not good.
+  Nanoseconds HeldInVain(size_t i) { return HeldFor(Made(i), std::nullopt); }
+  /// Yields the sample of a good look, as of `tick`.
+  TickOutcome FinishMade(size_t i, const Tick& tick);
 
  private:
   /// One subject and what is copied with it.
@@ -49,6 +71,7 @@ class TickSampler {
     SampledThread* subject = nullptr;
     std::vector<SampledThread*> others;
     std::vector<TaskLook> other_looks;  ///< as of the start of the copy
+    uint64_t switch_number = 0;         ///< of the lock, when the subject was chosen
     CopyJob job;
     PauseTicket ticket;
     bool begun = false;   ///< a copy is under way or done
@@ -56,28 +79,43 @@ class TickSampler {
     HeldCopies held;
   };
 
+  struct AheadLook {
+    Look look;
+    ThreadCopy copy;  ///< until it is the subject's turn to have it
+  };
+
+  void StartLooks();
   void StartLocked(LockDomain& domain);
   void StartFree(LockDomain& domain);
-  Look& NewLook(LockDomain& domain);
+  Look& NewLook(LockDomain& domain, SampledThread* subject);
+  static void Reset(Look& look, LockDomain& domain, SampledThread* subject);
   /// Chooses whom to look at under the lock. False when nobody ran, or the target is gone.
   bool Choose(Look& look);
   void Begin(Look& look);
+  /// How many looks may follow this one without choosing.
+  size_t MostAhead(const Look& look) const;
+  Look& Made(size_t i) { return i == 0 ? *looks_.front() : ahead_[i - 1]->look; }
   /// Ends the look's copy and repeats it until it is good or has been tried often.
   void Complete(Look& look);
+  /// Ends the look's copy.
+  void EndCopy(Look& look);
   bool Good(const Look& look) const;
   /// Held still where there is no stack to see, inside the interpreter's own push or pop, every
   /// time: the thread waits for a CPU there. What was copied is no sample.
   bool IsHalfDone(const Look& look) const;
   void Record(Look& look);
-  Nanoseconds HeldFor(Look& look);
-  void TakeStack(const Look& look, SampledThread& thread, bool proved,
+  /// `waited`: of the sample that came of it, where one did.
+  Nanoseconds HeldFor(Look& look, const std::optional<Waiting>& waited);
+  static std::optional<Waiting> WaitedFor(Look& look);
+  /// False when there was nothing to take.
+  bool TakeStack(const Look& look, SampledThread& thread, bool proved,
                  const std::optional<TaskLook>& seen);
-  bool HoldsLock(const CopyJob& job, SampledThread& thread) const;
 
+  bool MayHaveRun(SampledThread& thread);
   std::optional<GilState> Peek(LockDomain& domain);
   SampledThread& ChooseSubject(LockDomain& domain, const GilState& gil);
   /// Fills `changed` with the threads but `subject` that ran, or may have.
-  void CollectChanged(LockDomain& domain, bool switched, const SampledThread* subject,
+  void CollectChanged(LockDomain& domain, bool many, const SampledThread* subject,
                       std::vector<SampledThread*>& changed);
 
   RunContext& context_;
@@ -89,6 +127,13 @@ class TickSampler {
   bool started_ = false;
   std::vector<std::unique_ptr<Look>> looks_;  // kept for their buffers
   size_t look_count_ = 0;                     // of them, used in this tick
+  std::vector<std::unique_ptr<AheadLook>> ahead_;
+  size_t ahead_count_ = 0;   // of them, begun
+  size_t ahead_most_ = 0;    // that may be begun after the look just started
+  size_t calm_looks_ = 0;    // one after the other that needed no choosing; the last look included
+  size_t calm_before_ = 0;   // as it was before the look under way
+  size_t made_ahead_ = 0;    // since the other threads were last checked
+  size_t bytes_copied_ = 0;  // by the last look, of the subject's stack
   std::vector<SampledThread*> running_;
   std::vector<pyabi::ReadRequest> requests_;
 };

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -45,7 +46,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--matrix", action="store_true", help="run every combination: much longer")
 
 
+def heed_signals() -> None:
+    """A shell has what it runs in the background ignore these, and children inherit that."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    heed_signals()
     config.addinivalue_line("markers", "matrix: every combination; only with --matrix")
     config.addinivalue_line("markers", "slow: takes many seconds")
 

@@ -34,6 +34,9 @@ THREAD_ROOTS = {("_bootstrap", "threading.py")}
 ANYWHERE = {("_remove", "_weakrefset.py"), ("remove", "weakref.py")}
 # What stands for a code object that was dropped before its name could be read.
 GONE = "<code object gone>"
+# What stands for the callers that a copy did not reach.
+INCOMPLETE = "<incomplete stack>"
+OWNED_UP = "a piece of a stack"
 ALWAYS_IMPORTED = ["_weakrefset", "contextlib", "functools", "selectors", "threading", "weakref"]
 
 
@@ -46,6 +49,11 @@ class Verdict(NamedTuple):
     @property
     def total(self) -> int:
         return self.possible + self.impossible.total()
+
+    @property
+    def owned_up(self) -> int:
+        """Of the impossible: pieces of possible stacks, which the recording shows as such."""
+        return self.impossible[OWNED_UP]
 
     def describe(self) -> str:
         lines = [f"{self.impossible.total()} impossible of {self.total}"]
@@ -128,8 +136,11 @@ class Oracle:
         if not frames:
             # A thread that is being born, is dying, or lent itself to another interpreter.
             return None if self._has_threads else "empty stack"
-        if reason := self._check_root(frames[0]):
-            return reason
+        if frames[0].name == INCOMPLETE:
+            return self._why_not_called(frames[1:], lines) or OWNED_UP
+        return self._check_root(frames[0]) or self._why_not_called(frames, lines)
+
+    def _why_not_called(self, frames: Sequence[Frame], lines: bool) -> str | None:
         for frame in frames:
             if reason := self._check_function(frame, lines):
                 return reason

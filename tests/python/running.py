@@ -67,10 +67,13 @@ class Running:
 
     def cpu_ns(self) -> int:
         """What the kernel charged all its threads."""
-        total = 0
-        for task in Path(f"/proc/{self.pid}/task").iterdir():
-            total += int((task / "schedstat").read_text().split()[0])
-        return total
+        return sum(self.cpu_ns_by_thread().values())
+
+    def cpu_ns_by_thread(self) -> dict[int, int]:
+        return {
+            int(task.name): int((task / "schedstat").read_text().split()[0])
+            for task in Path(f"/proc/{self.pid}/task").iterdir()
+        }
 
     def stop(self) -> dict[str, Any]:
         """Asks it to end; returns the truth that it tells, if any."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from typing import Any
@@ -12,7 +13,7 @@ from cases import CALL_HEAVY, Case
 from collapsed import Frame, make_frame
 from conftest import oracle_of
 from find import Interpreter
-from pystrobe_command import Pystrobe
+from pystrobe_command import Pystrobe, with_few_descriptors
 from running import TARGETS, Running, running
 
 
@@ -132,6 +133,31 @@ def test_lock_holder_and_states(pystrobe: Pystrobe, newest: Interpreter) -> None
             assert {one["state"] for one in dump["threads"][1:]} == {"S"}
             assert dump["threads"][0]["state"] == "R"
     assert holders == {target.pid}
+
+
+def test_more_threads_than_descriptors(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "idle", "100") as target:
+        finished = with_few_descriptors(pystrobe, 64, "dump", str(target.pid), "--json")
+    assert finished.code == 0, finished
+    threads = json.loads(finished.out)["threads"]
+    assert len(threads) == target.ready["idle"] + 1
+    assert all(one["frames"] and one["proved"] for one in threads)
+
+
+def test_without_descriptors_the_cure_is_told(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    """All or nothing, however few there are."""
+    codes = set()
+    with running(newest, "idle", "4") as target:
+        for limit in range(4, 16):
+            finished = with_few_descriptors(pystrobe, limit, "dump", str(target.pid), "--json")
+            codes.add(finished.code)
+            if finished.code != 0:
+                assert "ulimit -n" in finished.err, (limit, finished)
+            else:
+                threads = json.loads(finished.out)["threads"]
+                assert len(threads) == target.ready["idle"] + 1, limit
+                assert all(one["frames"] for one in threads), limit
+    assert len(codes) == 2, codes
 
 
 def test_dump_for_people(pystrobe: Pystrobe, newest: Interpreter) -> None:

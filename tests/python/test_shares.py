@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from math import sqrt
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from collapsed import Stack
 from find import Interpreter
-from pystrobe_command import Pystrobe
+from oracle import INCOMPLETE
+from pystrobe_command import Pystrobe, Recorded, with_few_descriptors
 from running import Running, apart, running
 
 BURNERS = ("burn50", "burn30", "burn20", "nap")
@@ -164,6 +165,38 @@ def test_native_code_runs_without_the_lock(pystrobe: Pystrobe, interpreter: Inte
     assert sum(leaves.values()) > 90
 
 
+def test_a_thread_that_ptrace_stopped_is_not_taken_for_asleep(
+    pystrobe: Pystrobe, interpreter: Interpreter
+) -> None:
+    """On the sampler's own CPU, where it stands still for another reason as well."""
+    cpu = apart()[0]
+    with running(interpreter, "burn", cpu=cpu) as target:
+        recorded = pystrobe.attach(target.pid, "--pause", "ptrace", rate=200, cpu=cpu)
+    total = recorded.json()["total"]
+    assert total["cpu_samples"] > 0.9 * total["samples"], total
+
+
+def test_threads_without_the_lock_take_turns(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
+    """More of them run at once than one look takes in: none is seen less for having come last."""
+    with running(interpreter, "many_native") as target:
+        before = target.cpu_ns_by_thread()
+        recorded = pystrobe.attach(target.pid, seconds=4, rate=200)
+        charged = {tid: ns - before[tid] for tid, ns in target.cpu_ns_by_thread().items()}
+    report = recorded.json("--idle")
+    duration_ns = report["quality"]["duration_ns"]
+    threads = {one["tid"]: one["total"] for one in report["threads"] if one["tid"] in charged}
+    assert len(threads) == target.ready["threads"] + 1
+    for tid, total in threads.items():
+        # Starting and ending takes time too, of which there is a lot where many want the CPU.
+        assert total["cpu_ns"] > charged[tid] / 4, tid
+        assert total["wall_ns"] == pytest.approx(duration_ns, rel=0.1), tid
+    assert report["unseen"]["wall_ns"] < 0.05 * report["total"]["wall_ns"]
+    assert report["unseen"]["cpu_ns"] < 0.05 * report["total"]["cpu_ns"]
+    functions = ["made_first", "made_last"]
+    wall = share_of(recorded.collapsed("--mode", "wall", "--unit", "ns", "--idle"), functions)
+    assert wall["made_first"] == pytest.approx(wall["made_last"], abs=5)
+
+
 def test_idle_threads_are_idle(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     with running(interpreter, "idle") as target:
         recorded = pystrobe.attach(target.pid, seconds=1, rate=100)
@@ -186,6 +219,60 @@ def test_idle_threads_are_idle(pystrobe: Pystrobe, interpreter: Interpreter) -> 
     assert active["idle_threads_hidden"] == target.ready["idle"]
 
 
+def test_the_main_thread_is_one_among_threads_that_are_born(
+    pystrobe: Pystrobe, interpreter: Interpreter
+) -> None:
+    """Up to 3.11 a thread state that is new has its parent's ids for a moment."""
+    with running(interpreter, "threadchurn") as target:
+        recorded = pystrobe.attach(target.pid, seconds=2)
+    report = recorded.json("--idle")
+    (main,) = [thread for thread in report["threads"] if thread["tid"] == target.pid]
+    roots: Counter[str] = Counter()
+    for stack in main["stacks"]:
+        if stack["frames"]:
+            roots[report["functions"][stack["frames"][0][0]]["name"]] += stack["samples"]
+    pieces = roots.pop(INCOMPLETE, 0)
+    assert list(roots) == ["<module>"]
+    assert pieces <= 2 + 0.005 * roots.total()
+
+
+def test_time_before_the_first_look_is_told(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    """A thread that is born between two looks has such a time: in samples, figures and words."""
+    with running(newest, "threadchurn") as target:
+        recorded = pystrobe.attach(target.pid, seconds=2, rate=20)
+    report = recorded.json("--idle")
+    quality, unseen = report["quality"], report["unseen"]["wall_ns"]
+    percent = 100 * unseen / report["total"]["wall_ns"]
+    assert percent >= 1
+    without_frames = sum(
+        stack["wall_ns"]
+        for thread in report["threads"]
+        for stack in thread["stacks"]
+        if not stack["frames"]
+    )
+    assert unseen <= without_frames
+    assert quality["unseen_ns"] == pytest.approx(unseen, rel=0.01)
+    assert quality["thread_ns"] == pytest.approx(report["total"]["wall_ns"], rel=0.01)
+    assert "of the threads' wall time without a stack" in quality["line"]
+    table = pystrobe.succeed("report", str(recorded.path), "--idle").out
+    assert f"{percent:.1f}  without a stack: before the first look" in table
+
+
+def test_more_threads_than_descriptors(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    path = pystrobe.directory / "few.strobe"
+    with running(newest, "idle", "100") as target:
+        options = ("-d", "1", "-r", "200", "-o", str(path))
+        finished = with_few_descriptors(pystrobe, 64, "attach", str(target.pid), *options)
+    assert finished.code == 0, finished
+    report = Recorded(pystrobe, path, finished).json("--idle")
+    assert len(report["threads"]) == target.ready["idle"] + 1
+    for thread in report["threads"]:
+        assert thread["total"]["wall_ns"] > 0.9 * report["quality"]["duration_ns"], thread["name"]
+        assert all(stack["frames"] for stack in thread["stacks"]), thread["name"]
+        busy = thread["tid"] == target.pid
+        assert (thread["total"]["cpu_ns"] > 0) == busy, thread["name"]
+
+
 @pytest.mark.slow
 def test_thousands_of_threads(pystrobe: Pystrobe, newest: Interpreter) -> None:
     with running(newest, "manythreads", "3000") as target:
@@ -195,3 +282,29 @@ def test_thousands_of_threads(pystrobe: Pystrobe, newest: Interpreter) -> None:
     assert len(report["threads"]) == 3001
     busy = next(one for one in report["threads"] if one["tid"] == target.pid)
     assert busy["total"]["cpu_ns"] > 0.9 * report["total"]["cpu_ns"]
+    # From the first moment on, each with its stack.
+    for thread in report["threads"]:
+        assert thread["total"]["wall_ns"] > 0.9 * report["quality"]["duration_ns"], thread["name"]
+        assert all(stack["frames"] for stack in thread["stacks"]), thread["name"]
+
+
+@pytest.mark.parametrize("rate", [100, 1000])
+def test_threads_with_short_lives_are_accounted_for(
+    pystrobe: Pystrobe, newest: Interpreter, rate: int
+) -> None:
+    """CPU time that no look saw is shown as such, and nobody waits longer than he lived."""
+    with running(newest, "short_lives") as target:
+        begin = time.monotonic()
+        recorded = pystrobe.attach(target.pid, seconds=3, rate=rate)
+        seconds = time.monotonic() - begin
+        truth = target.stop()
+    share = seconds / truth["seconds"]
+    report = recorded.json("--idle")
+    requests = [one for one in report["threads"] if one["name"].startswith("request")]
+    wall_ns = sum(one["total"]["wall_ns"] for one in requests)
+    assert wall_ns == pytest.approx(share * truth["wall_ns"], rel=0.2 if rate == 1000 else 0.4)
+    assert report["total"]["cpu_ns"] >= 0.95 * share * truth["cpu_ns"]
+    names = {function["name"]: function for function in report["functions"]}
+    if rate == 1000:
+        assert len(requests) > 0.8 * share * truth["requests"]
+        assert "compute" in names

@@ -11,9 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import oracle_of
 from find import Interpreter
 from probing import found, ids, probe, until
-from running import running
+from pystrobe_command import Pystrobe
+from running import TARGETS, running
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -166,6 +168,31 @@ def test_in_a_pid_namespace_of_its_own(interpreter: Interpreter) -> None:
             assert ids(found(target)) == tasks
         finally:
             unshare.kill()
+
+
+@ROOT_ONLY
+def test_threads_that_come_and_go_in_a_pid_namespace(
+    pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    script = str(TARGETS / "threadchurn.py")
+    command = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    with subprocess.Popen(
+        [*command, *newest.command(script)], stdout=subprocess.PIPE, text=True
+    ) as unshare:
+        try:
+            assert unshare.stdout
+            assert "ready" in unshare.stdout.readline()
+            children = Path(f"/proc/{unshare.pid}/task/{unshare.pid}/children").read_text()
+            target = int(children.split()[0])
+            recorded = pystrobe.attach(target, seconds=1.5)
+        finally:
+            unshare.kill()
+    threads = recorded.json("--idle")["threads"]
+    assert len(threads) > 2
+    assert [one["tid"] for one in threads if one["name"] == "MainThread"] == [target]
+    verdict = oracle_of("threadchurn", newest).judge(recorded.collapsed("--idle"))
+    assert verdict.total > 0
+    assert not verdict.impossible, verdict.describe()
 
 
 def test_without_rseq_there_is_no_offset(newest: Interpreter) -> None:

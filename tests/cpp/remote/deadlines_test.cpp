@@ -42,6 +42,18 @@ TEST(Deadlines, AFewMissedOnesAreCaughtUpWith) {
   EXPECT_LT(deadlines.next(), milliseconds(3));
 }
 
+TEST(Deadlines, AreTheSameWhenAskedForAhead) {
+  Deadlines one(seconds(100), 1000, 7), other(seconds(100), 1000, 7);
+  const Nanoseconds fifth = one.Ahead(5);
+  EXPECT_EQ(one.next(), seconds(100));
+  for (int i = 0; i < 5; ++i) {
+    one.Pop();
+    EXPECT_EQ(other.Advance(seconds(100)), 0U);
+    EXPECT_EQ(one.next(), other.next());
+  }
+  EXPECT_EQ(one.next(), fifth);
+}
+
 TEST(RateGovernor, WithoutALimitTheRateStands) {
   RateGovernor governor(1000, 0, seconds(0));
   EXPECT_FALSE(governor.Account(seconds(1), seconds(1)).has_value());
@@ -65,7 +77,9 @@ TEST(RateGovernor, StaysInsideFromTheStart) {
       RateGovernor governor(1000, 0.01, seconds(0));
       const double share = ShareHeld(governor, std::chrono::microseconds(cost_us), seconds(run_s));
       const bool long_enough = run_s > 1 || cost_us < 100;
-      if (long_enough) EXPECT_LE(share, 0.0101) << cost_us << " us for " << run_s << " s";
+      if (long_enough) {
+        EXPECT_LE(share, 0.0101) << cost_us << " us for " << run_s << " s";
+      }
     }
   }
 }
@@ -75,6 +89,15 @@ TEST(RateGovernor, UsesWhatItMay) {
   ShareHeld(cheap, std::chrono::microseconds(5), seconds(20));
   EXPECT_EQ(cheap.rate_hz(), 1000);
   EXPECT_GT(ShareHeld(dear, std::chrono::microseconds(100), seconds(60)), 0.007);
+}
+
+TEST(RateGovernor, TellsLearningFromLimiting) {
+  RateGovernor cheap(1000, 0.01, seconds(0)), dear(1000, 0.01, seconds(0));
+  ShareHeld(cheap, std::chrono::microseconds(5), seconds(10));
+  EXPECT_EQ(cheap.limited(), Nanoseconds(0)) << "the rate rose as fast as it could";
+  ShareHeld(dear, std::chrono::microseconds(50), seconds(10));
+  EXPECT_GT(dear.limited(), seconds(8));
+  EXPECT_LE(dear.limited(), seconds(10));
 }
 
 TEST(RateGovernor, NeverAsksForMoreThanWantedNorForNothing) {

@@ -56,7 +56,7 @@ TEST(Refusal, NamesTheExecutableByItsPath) {
   facts.our_executable = "/opt/bin/pystrobe";
   const std::string hint = ExplainRefusal(facts).hint;
   EXPECT_THAT(hint, HasSubstr("sudo /opt/bin/pystrobe ... 77"));
-  EXPECT_THAT(hint, HasSubstr("setcap cap_sys_ptrace+ep /opt/bin/pystrobe"));
+  EXPECT_THAT(hint, HasSubstr("setcap cap_sys_ptrace,cap_dac_read_search+ep /opt/bin/pystrobe"));
   EXPECT_THAT(hint, HasSubstr("libcap2-bin"));
 }
 
@@ -104,6 +104,17 @@ TEST(Refusal, OfRootInAContainerSpeaksOfTheContainer) {
   Error error = ExplainRefusal(facts);
   EXPECT_THAT(error.hint, HasSubstr("--cap-add=SYS_PTRACE"));
   EXPECT_THAT(error.hint, HasSubstr("securityContext"));
+}
+
+TEST(Refusal, OfRootWithoutTheCapabilityDoesNotOfferRoot) {
+  RefusalFacts facts = Plain();
+  facts.our_uid = 0;
+  facts.their_uid = 1001;
+  const std::string hint = ExplainRefusal(facts).hint;
+  EXPECT_THAT(hint, Not(HasSubstr("Run as root")));
+  EXPECT_THAT(hint, Not(HasSubstr("setcap")));
+  EXPECT_THAT(hint, HasSubstr("CapabilityBoundingSet"));
+  EXPECT_THAT(hint, HasSubstr("--cap-add=SYS_PTRACE"));
 }
 
 TEST(Refusal, WithTheCapabilityPointsToSeccomp) {

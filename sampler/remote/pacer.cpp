@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/pacer.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "sampler/remote/futex.h"
+
+namespace pystrobe::remote {
+namespace {
+
+// Longer than any tick of the scheduler: who wakes so late is left no time by others, where it is.
+constexpr Nanoseconds kStarved = std::chrono::milliseconds(20);
+constexpr Nanoseconds kFreeFor = std::chrono::seconds(2);
+
+}  // namespace
+
+Pacer::Pacer() : tid_(gettid()) {
+  CPU_ZERO(&allowed_);
+  sched_getaffinity(0, sizeof allowed_, &allowed_);
+}
+
+void Pacer::Wake() {
+  woken_.store(1, std::memory_order_release);
+  FutexWake(woken_);
+}
+
+void Pacer::KeepOff(int cpu) {
+  if (cpu < 0 || has_one_cpu()) return;
+  const std::lock_guard lock(mutex_);
+  if (kept_off_ == cpu || MonotonicNow() < free_until_) return;
+  cpu_set_t others = allowed_;
+  CPU_CLR(cpu, &others);
+  if (sched_setaffinity(tid_, sizeof others, &others) == 0) kept_off_ = cpu;
+}
+
+void Pacer::Sleep(Nanoseconds until) {
+  FutexWait(woken_, 0, until);
+  if (woken_.exchange(0, std::memory_order_acquire) == 0) NoteLate(MonotonicNow() - until);
+}
+
+void Pacer::NoteLate(Nanoseconds late) {
+  if (late < kStarved) return;
+  const std::lock_guard lock(mutex_);
+  free_until_ = MonotonicNow() + kFreeFor;
+  if (std::exchange(kept_off_, -1) >= 0) sched_setaffinity(tid_, sizeof allowed_, &allowed_);
+}
+
+}  // namespace pystrobe::remote

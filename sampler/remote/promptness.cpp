@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/promptness.h"
+
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace pystrobe::remote {
+namespace {
+
+constexpr uint64_t kShortestSlice = 100'000;  // ns, the least that EEVDF takes (Linux 6.12+)
+constexpr int kPromptNice = -19;
+constexpr uint32_t kLowestRealTime = 1;
+
+bool SetScheduling(SchedAttr attributes) {
+  attributes.size = sizeof attributes;
+  return syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;
+}
+
+bool IsRealTimePolicy(uint32_t policy) {
+  return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
+}
+
+}  // namespace
+
+ScopedPromptness::ScopedPromptness(Urgency urgency)
+    : timer_slack_(prctl(PR_GET_TIMERSLACK)),
+      affinity_known_(sched_getaffinity(0, sizeof affinity_, &affinity_) == 0) {
+  prctl(PR_SET_TIMERSLACK, 1);
+  if (syscall(SYS_sched_getattr, 0, &before_, sizeof before_, 0) != 0) return;
+  if (IsRealTimePolicy(before_.policy)) return;
+  if (urgency == Urgency::kAtOnce) {
+    SchedAttr real_time{};
+    real_time.policy = SCHED_FIFO;
+    real_time.priority = kLowestRealTime;
+    changed_ = SetScheduling(real_time);
+    if (changed_) return;
+  }
+  SchedAttr prompt{};
+  prompt.policy = SCHED_OTHER;
+  prompt.runtime = kShortestSlice;
+  prompt.nice = kPromptNice;
+  changed_ = SetScheduling(prompt);
+  if (changed_) return;
+  prompt.nice = before_.nice;
+  changed_ = SetScheduling(prompt);
+}
+
+ScopedPromptness::~ScopedPromptness() {
+  if (changed_) SetScheduling(before_);
+  prctl(PR_SET_TIMERSLACK, timer_slack_);
+  if (affinity_known_) sched_setaffinity(0, sizeof affinity_, &affinity_);
+}
+
+Result<void> PinTo(pid_t tid, int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  if (sched_setaffinity(tid, sizeof set, &set) == 0) return {};
+  return FailErrno(errno, ErrorCode::kInvalidArgument, "entering CPU {}", cpu);
+}
+
+bool IsRealTime(pid_t tid) {
+  const int policy = sched_getscheduler(tid);
+  return policy >= 0 && IsRealTimePolicy(static_cast<uint32_t>(policy & ~SCHED_RESET_ON_FORK));
+}
+
+}  // namespace pystrobe::remote

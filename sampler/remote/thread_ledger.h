@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The arithmetic of sampling: from what looks at one thread found, and what the kernel charged it,
+// to the samples that account for its time. No clock is read here and nothing is copied: the same
+// findings always make the same samples. [one thread: the pacer]
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "profiler/base/clock.h"
+#include "profiler/model/sample.h"
+#include "sampler/remote/task_clock.h"
+#include "sampler/remote/tick.h"
+
+namespace pystrobe::remote {
+
+/// True when the thread did not run between what the kernel said then and what it said later.
+inline bool SameRun(const SchedStat& a, const SchedStat& b) {
+  return a.cpu_ns == b.cpu_ns && a.switches == b.switches;
+}
+
+/// What the kernel charged one of its threads, as far as samples account for it. Each nanosecond is
+/// given out once, whoever asks.
+class KernelAccount {
+ public:
+  struct Charge {
+    uint64_t cpu_ns = 0, run_delay_ns = 0, switches = 0;
+  };
+
+  /// All that `stat` says is accounted for.
+  explicit KernelAccount(const SchedStat& stat) : accounted_(stat) {}
+  /// Of a thread that is new: `unwatched` ago it was not there, or had not been noticed. CPU time
+  /// that it can have used since then it has, and none is accounted for.
+  static KernelAccount OfNewThread(const SchedStat& stat, Nanoseconds unwatched);
+
+  /// What was charged until `stat` and is not accounted for yet; now it is. Nothing where `stat` is
+  /// older than what another look brought.
+  Charge Settle(const SchedStat& stat);
+  /// Leaves out what was charged until now.
+  void SkipTo(const SchedStat& stat) { accounted_ = stat; }
+
+ private:
+  SchedStat accounted_;
+};
+
+/// Interpreters that take turns on one kernel thread share its account.
+using AccountedTime = std::shared_ptr<KernelAccount>;
+
+/// A point on the sampling clock. `tick` is the last one up to it.
+struct Moment {
+  uint64_t tick = 0;
+  Nanoseconds time{};
+
+  static Moment At(const Tick& tick) { return {tick.number, tick.time}; }
+  static Moment Before(const Tick& tick) { return {tick.number - 1, tick.previous}; }
+};
+
+/// The samples of one thread, end to end: each begins where the one before ended, so their lengths
+/// add up to the time from the first moment to end(), and their counts to the ticks between. An
+/// entry that would have no length has a nanosecond.
+class Timeline {
+ public:
+  /// Sample::time_ns counts from `start`. `samples` outlives this.
+  Timeline(ThreadIndex thread, Nanoseconds start, std::vector<Sample>& samples)
+      : thread_(thread), start_(start), samples_(&samples) {}
+
+  /// The next sample begins here.
+  void SetEnd(const Moment& end) { end_ = end; }
+  void SetStart(Nanoseconds start) { start_ = start; }
+  const Moment& end() const { return end_; }
+  /// Time from end() to `time`; 0 where that is past.
+  uint64_t RoomUntil(Nanoseconds time) const;
+
+  /// Appends the sample that ends at `end`.
+  void Add(const Moment& end, uint64_t cpu_ns, StackId stack, uint8_t flags);
+
+ private:
+  ThreadIndex thread_;
+  Nanoseconds start_;
+  std::vector<Sample>* samples_;
+  Moment end_;
+};
+
+/// When a thread was seen last, and when it was first found gone.
+class Lifetime {
+ public:
+  void See(const Moment& moment) { alive_ = moment; }
+  void Miss(const Moment& moment);
+  bool gone() const { return missed_.has_value(); }
+  /// Until when it lived, for all that is known. A thread that is gone ended at any time between
+  /// two looks: half-way is right on the average.
+  Moment End() const;
+  const Moment& last_seen() const { return alive_; }
+
+ private:
+  Moment alive_;
+  std::optional<Moment> missed_;
+};
+
+/// What a look at a thread found.
+struct Finding {
+  Tick tick;
+  TaskLook task;
+  StackId stack = kEmptyStack;
+  uint8_t flags = 0;  ///< of SampleFlag: kSampleGil, kSampleMarked, kSampleIncomplete
+};
+
+/// The account of one thread's time. Ticks come in rising order; not every tick needs to look at
+/// every thread.
+///
+/// Where wall time goes: a look's stack has the time since the look before, and where that was not
+/// at the tick before, as far as the CPU time charged says that the thread ran: the rest it was
+/// idle in the stack seen before. A thread that did not run yields nothing until it does, or until
+/// Flush: then one run-length entry. Time that a look is too far from to stand for it (Tick::from)
+/// is kSampleUnseen, unless the thread is known not to have run.
+///
+/// Where CPU time goes: to the stack that is seen running. A thread that is found asleep used none
+/// there: if it was seen running before, it went on in that stack until it fell asleep (an entry
+/// that counts no tick); else nobody saw what it ran, and its time waits for the next stack that is
+/// seen running. Looks come at random, so stacks get such time in proportion to their own.
+///
+/// What holds of the samples, whatever is found:
+/// - they are a Timeline from the thread's birth, or BeginAt, to its end as Lifetime has it;
+/// - their CPU time is what the account gave out: once Finish was called nothing is left over;
+/// - those with the lock (kSampleGil) lie where a look, or the kernel, says that the thread had it:
+///   threads that share a lock never have it at once;
+/// - those with CPU time are the ones with kSampleOnCpu; run-length entries (kSampleIdle) have
+///   none.
+class ThreadLedger {
+ public:
+  /// Of a thread found at `now`; it may have been born at any time since the tick before. `stat`:
+  /// of it, then; nullopt: it is gone already.
+  ThreadLedger(const Timeline& timeline, const Tick& now, const std::optional<SchedStat>& stat,
+               AccountedTime account);
+
+  /// The recording begins now: what was before is not counted, and samples yielded before are void.
+  void BeginAt(Nanoseconds now, const std::optional<SchedStat>& stat);
+
+  /// The thread lives.
+  void SeeAlive(const Tick& now) { life_.See(Moment::At(now)); }
+  /// With an exact clock: true when `stat`, which the kernel says at `now`, tells that the thread
+  /// did not run since the last look, which found it off CPU: its stack is what it was. SeeAlive in
+  /// any case.
+  bool SeeStill(const Tick& now, const SchedStat& stat);
+  /// A look: yields the samples that end at its tick.
+  void Take(Finding found);
+  /// The thread was found gone.
+  void Miss(const Tick& now) { life_.Miss(Moment::At(now)); }
+  /// Yields what is pending as a run-length entry, as far as the thread is known not to have run,
+  /// or to have lived without a look. Of a thread seen running nothing is: the next look tells.
+  void Flush();
+  /// The last call of all, at `tick`: yields all that is left, also the CPU time that no stack was
+  /// seen for. `lives`: the thread is there still.
+  void Finish(const Tick& tick, bool lives);
+
+  bool gone() const { return life_.gone(); }
+  /// True when the last look found the thread off CPU.
+  bool off_cpu() const { return off_cpu_; }
+  /// The last stack seen, and of its SampleFlag bits those that hold while the thread does not run.
+  bool has_stack() const { return has_stack_; }
+  StackId stack() const { return stack_; }
+  uint8_t standing_flags() const { return standing_flags_; }
+  /// What the kernel charged between the look before the last and the last one.
+  const KernelAccount::Charge& last_charge() const { return last_charge_; }
+  /// Time it waited for a CPU, in all.
+  uint64_t total_run_delay() const { return total_run_delay_; }
+
+ private:
+  bool IsAwake(const Finding& found) const;
+  /// True when the thread has not slept since the last look.
+  bool AwakeSinceLast(const Finding& found) const;
+  uint64_t Settle(const SchedStat& stat);
+  /// Yields the time before tick.from as unseen; returns the CPU time that goes with it.
+  uint64_t AddGap(const Tick& tick, uint64_t cpu_ns, bool awake);
+  /// The CPU time that goes to the stack seen now.
+  uint64_t ShareOut(const Tick& tick, uint64_t cpu_ns, bool running);
+  /// What it ran in the stack before; returns the CPU time that does not fit.
+  uint64_t AddLastRun(const Tick& tick, uint64_t cpu_ns);
+  void AddIdle(const Moment& end);
+  void AddRun(const Finding& found, uint64_t cpu_ns);
+  void Add(const Moment& end, uint64_t cpu_ns, uint8_t flags);
+
+  Timeline timeline_;
+  Lifetime life_;
+  AccountedTime account_;
+  KernelAccount::Charge last_charge_;
+  uint64_t total_run_delay_ = 0;
+
+  // As of the last look.
+  SchedStat last_;
+  Nanoseconds last_time_{};
+  bool has_stack_ = false;
+  bool off_cpu_ = false;  // not on a CPU, and sure to be found so as long as it is not put on one
+  bool was_running_ = false;  // seen running: its stack is where it used CPU time
+  Moment still_;              // off CPU, it is known not to have run until then
+  StackId stack_ = kEmptyStack;
+  uint8_t standing_flags_ = 0;
+
+  uint64_t unseen_cpu_ns_ = 0;           // used between two looks that found it asleep
+  StackId running_stack_ = kEmptyStack;  // the last one seen running
+};
+
+}  // namespace pystrobe::remote

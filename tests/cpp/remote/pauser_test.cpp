@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/pauser.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <deque>
+
+#include "sampler/remote/promptness.h"
+#include "tests/cpp/support/own_thread.h"
+#include "tests/cpp/support/spinning_child.h"
+
+namespace pystrobe::remote {
+namespace {
+
+using std::chrono::seconds;
+
+// No machine has it, so that no probe can enter it.
+constexpr int kNoCpu = CPU_SETSIZE - 1;
+
+/// Of the lowest priority, so that it may not take all the time of a CPU for itself.
+class SpinningRealTimeChild : public testing::SpinningChild {
+ public:
+  SpinningRealTimeChild() {
+    const sched_param lowest{.sched_priority = 1};
+    is_real_time_ = sched_setscheduler(pid(), SCHED_RR, &lowest) == 0;
+  }
+  bool is_real_time() const { return is_real_time_; }
+
+ private:
+  bool is_real_time_ = false;
+};
+
+class PauserTest : public ::testing::Test {
+ protected:
+  CopyJob& NewJob(int cpu) { return copies_.emplace_back(thread_, cpu).job; }
+
+  PauseOutcome Copy(Pauser& pauser, CopyJob& job, int cpu, pid_t tid = gettid()) {
+    PauseTicket ticket = pauser.Begin(job, tid, cpu);
+    return pauser.Finish(ticket, job);
+  }
+
+  // Until one is not disturbed by others.
+  PauseOutcome CopyHeld(Pauser& pauser, CopyJob& job, int cpu) {
+    PauseOutcome outcome;
+    const Nanoseconds deadline = MonotonicNow() + seconds(10);
+    while (!outcome.held && MonotonicNow() < deadline) outcome = Copy(pauser, job, cpu);
+    return outcome;
+  }
+
+  ScopedPromptness restores_affinity_;
+  int cpu_ = sched_getcpu();
+  OwnThread thread_;
+  std::deque<OwnCopy> copies_;
+};
+
+TEST_F(PauserTest, WithoutPausingNothingIsProved) {
+  Pauser pauser(PauseMode::kNone);
+  CopyJob& job = NewJob(cpu_);
+  job.prove = false;
+  const PauseOutcome outcome = Copy(pauser, job, cpu_);
+  EXPECT_TRUE(outcome.copied);
+  EXPECT_FALSE(outcome.held);
+  PauseTicket ticket;
+  EXPECT_FALSE(pauser.BeginAhead(job, cpu_, MonotonicNow(), ticket));
+}
+
+TEST_F(PauserTest, PreemptsOnTheCpuItIsGiven) {
+  Pauser pauser(PauseMode::kPreempt);
+  CopyJob& job = NewJob(cpu_);
+  const PauseOutcome outcome = CopyHeld(pauser, job, cpu_);
+  EXPECT_TRUE(outcome.copied);
+  EXPECT_TRUE(outcome.held);
+  EXPECT_GT(outcome.held_for, Nanoseconds(0));
+  EXPECT_EQ(job.own_cpu, cpu_);
+  EXPECT_FALSE(pauser.Busy(cpu_));
+}
+
+TEST_F(PauserTest, WithOneCpuItPreemptsByRunningItself) {
+  ASSERT_TRUE(PinTo(0, cpu_));
+  Pauser pauser(PauseMode::kPreempt);
+  CopyJob& job = NewJob(cpu_);
+  PauseTicket ticket = pauser.Begin(job, gettid(), cpu_);
+  EXPECT_EQ(ticket.probe, nullptr);
+  EXPECT_TRUE(CopyHeld(pauser, job, cpu_).held);
+  EXPECT_FALSE(pauser.BeginAhead(job, cpu_, MonotonicNow() + seconds(1), ticket));
+}
+
+TEST_F(PauserTest, WhatIsNotHeldWhereItRunsIsNotProved) {
+  Pauser pauser(PauseMode::kPreempt);
+  CopyJob& job = NewJob(cpu_);
+  thread_.rseq_cpu = static_cast<uint32_t>(cpu_) + 1;
+  const PauseOutcome outcome = Copy(pauser, job, cpu_);
+  EXPECT_TRUE(outcome.copied);
+  EXPECT_FALSE(outcome.held);
+}
+
+TEST_F(PauserTest, StopsByPtraceWhereACpuCannotBeEntered) {
+  const testing::SpinningChild child;
+  Pauser pauser(PauseMode::kAuto);
+  EXPECT_EQ(pauser.mode_in_use(), PauseMode::kPreempt);
+  const PauseOutcome outcome = Copy(pauser, NewJob(cpu_), kNoCpu, child.pid());
+  EXPECT_EQ(pauser.mode_in_use(), PauseMode::kPtrace);
+  EXPECT_TRUE(pauser.Check());
+  EXPECT_TRUE(outcome.copied);
+  EXPECT_TRUE(outcome.held);
+  child.WaitForState('R');
+}
+
+TEST_F(PauserTest, StopsARealTimeThreadByPtraceAtOnce) {
+  const SpinningRealTimeChild child;
+  if (!child.is_real_time()) GTEST_SKIP() << "may not make a thread real-time";
+  Pauser pauser(PauseMode::kAuto);
+  const PauseOutcome outcome = Copy(pauser, NewJob(cpu_), cpu_, child.pid());
+  EXPECT_EQ(pauser.mode_in_use(), PauseMode::kPtrace);
+  EXPECT_TRUE(outcome.held);
+}
+
+TEST_F(PauserTest, DoesNothingElseWherePreemptionIsAskedFor) {
+  Pauser pauser(PauseMode::kPreempt);
+  EXPECT_FALSE(Copy(pauser, NewJob(cpu_), kNoCpu).copied);
+  const auto possible = pauser.Check();
+  ASSERT_FALSE(possible);
+  EXPECT_EQ(possible.error().code, ErrorCode::kPermission);
+  EXPECT_NE(possible.error().hint, "");
+  EXPECT_FALSE(Copy(pauser, NewJob(cpu_), cpu_).copied) << "it has given up for good";
+}
+
+TEST_F(PauserTest, TakesBackWhatIsNotDue) {
+  Pauser pauser(PauseMode::kPreempt);
+  if (CopyHeld(pauser, NewJob(cpu_), cpu_).held && sched_getcpu() == cpu_) {
+    GTEST_SKIP() << "one CPU only";
+  }
+  const Nanoseconds now = MonotonicNow();
+  std::deque<PauseTicket> tickets(3);
+  ASSERT_TRUE(pauser.BeginAhead(NewJob(cpu_), cpu_, now, tickets[0]));
+  ASSERT_TRUE(pauser.BeginAhead(NewJob(cpu_), cpu_, now + seconds(100), tickets[1]));
+  ASSERT_TRUE(pauser.BeginAhead(NewJob(cpu_), cpu_, now + seconds(101), tickets[2]));
+  EXPECT_EQ(pauser.EndAhead(), 2U);
+  EXPECT_FALSE(pauser.Busy(cpu_));
+  EXPECT_TRUE(copies_[1].job.read_ok);
+  EXPECT_EQ(pauser.EndAhead(), 0U) << "once";
+}
+
+}  // namespace
+}  // namespace pystrobe::remote

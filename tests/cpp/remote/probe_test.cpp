@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/probe.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <deque>
+
+#include "sampler/remote/promptness.h"
+#include "tests/cpp/support/own_thread.h"
+
+namespace pystrobe::remote {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Nanoseconds kPatience = seconds(10);
+
+class NoPendingSignals {
+ public:
+  NoPendingSignals() {
+    EXPECT_EQ(getrlimit(RLIMIT_SIGPENDING, &before_), 0);
+    const rlimit none{0, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_SIGPENDING, &none), 0);
+  }
+  ~NoPendingSignals() { setrlimit(RLIMIT_SIGPENDING, &before_); }
+  NoPendingSignals(const NoPendingSignals&) = delete;
+  NoPendingSignals& operator=(const NoPendingSignals&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+class ProbeTest : public testing::Test {
+ protected:
+  ProbeTest() : probe_(Probe::Start(cpu_, pacer_).value()) {}
+  ~ProbeTest() override {
+    probe_->Withdraw(Nanoseconds::zero());
+    EXPECT_TRUE(probe_->Wait(kPatience));
+  }
+
+  CopyJob& NewJob() { return copies_.emplace_back(thread_, cpu_).job; }
+
+  // Whether a sleeper is woken before `until`.
+  bool RaisedBefore(Nanoseconds until) {
+    pacer_.Sleep(until);
+    return MonotonicNow() < until;
+  }
+
+  static cpu_set_t AllowedNow() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+    return set;
+  }
+
+  // That this thread may use, and the probe is not on; -1 when there is none.
+  int AnotherCpu() const {
+    const cpu_set_t allowed = AllowedNow();
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (cpu != cpu_ && CPU_ISSET(cpu, &allowed)) return cpu;
+    }
+    return -1;
+  }
+
+  int cpu_ = sched_getcpu();
+  Pacer pacer_;
+  OwnThread thread_;
+  std::deque<OwnCopy> copies_;
+  std::unique_ptr<Probe> probe_;
+};
+
+TEST_F(ProbeTest, RunsAJobOnItsCpu) {
+  CopyJob& job = NewJob();
+  probe_->Submit(job);
+  ASSERT_TRUE(probe_->Wait(kPatience));
+  EXPECT_FALSE(probe_->busy());
+  EXPECT_TRUE(job.read_ok);
+  EXPECT_EQ(job.own_cpu, cpu_);
+  EXPECT_EQ(job.threads.front()->frames.size(), 1U);
+  EXPECT_EQ(job.subject_cpu, cpu_);
+}
+
+TEST_F(ProbeTest, WakesForAJobThatWentWrongOnly) {
+  CopyJob& good = NewJob();
+  do {  // until one is not disturbed by others
+    probe_->Submit(good);
+    ASSERT_TRUE(probe_->Wait(kPatience));
+  } while (!good.HeldStill());
+  EXPECT_FALSE(good.NeedsAttention());
+  RaisedBefore(MonotonicNow());  // what the disturbed ones raised
+  probe_->Submit(good);
+  ASSERT_TRUE(probe_->Wait(kPatience));
+  const bool raised = RaisedBefore(MonotonicNow() + milliseconds(20));
+  EXPECT_EQ(raised, good.NeedsAttention());
+
+  thread_.state[0] = 8;  // no frame is there
+  probe_->Submit(NewJob());
+  EXPECT_TRUE(RaisedBefore(MonotonicNow() + kPatience));
+}
+
+TEST_F(ProbeTest, RunsJobsAtTheirTimesInTheirOrder) {
+  const Nanoseconds start = MonotonicNow();
+  for (int i = 1; i <= 8; ++i) {
+    ASSERT_TRUE(probe_->SubmitAt(NewJob(), start + i * milliseconds(2)));
+  }
+  ASSERT_TRUE(probe_->Wait(kPatience));
+  Nanoseconds before = start;
+  for (int i = 1; i <= 8; ++i) {
+    const CopyJob& job = copies_[static_cast<size_t>(i - 1)].job;
+    EXPECT_GE(job.began, start + i * milliseconds(2) - Probe::kEarly) << i;
+    EXPECT_GT(job.began, before) << i;
+    before = job.began;
+  }
+}
+
+TEST_F(ProbeTest, AJobAtOnceComesBeforeThoseAhead) {
+  CopyJob &at_once = NewJob(), &ahead = NewJob();
+  const Nanoseconds at = MonotonicNow() + milliseconds(30);
+  probe_->Submit(at_once);
+  ASSERT_TRUE(probe_->SubmitAt(ahead, at));
+  ASSERT_TRUE(probe_->Wait(kPatience));
+  EXPECT_LT(at_once.began, ahead.began);
+  EXPECT_GE(ahead.began, at - Probe::kEarly);
+}
+
+TEST_F(ProbeTest, WhatIsWithdrawnDoesNotRun) {
+  const Nanoseconds start = MonotonicNow();
+  ASSERT_TRUE(probe_->SubmitAt(NewJob(), start));
+  ASSERT_TRUE(probe_->SubmitAt(NewJob(), start + kPatience));
+  ASSERT_TRUE(probe_->SubmitAt(NewJob(), start + 2 * kPatience));
+  EXPECT_EQ(probe_->Withdraw(start), 2U);
+  ASSERT_TRUE(probe_->Wait(kPatience));
+  EXPECT_GE(copies_[0].job.began, start);
+  EXPECT_EQ(copies_[1].job.began, Nanoseconds::zero());
+  EXPECT_EQ(copies_[2].job.began, Nanoseconds::zero());
+}
+
+// A timer that was taken back may have fired all the same.
+TEST_F(ProbeTest, NoJobRunsOnTheTimeOfAWithdrawnOne) {
+  for (int i = 0; i < 300; ++i) {
+    CopyJob& late = NewJob();
+    Nanoseconds at = MonotonicNow() + std::chrono::microseconds(20 + i % 40);
+    ASSERT_TRUE(probe_->SubmitAt(NewJob(), at));
+    while (MonotonicNow() < at - std::chrono::microseconds(i % 10)) {
+    }
+    probe_->Withdraw(Nanoseconds::zero());
+    at = MonotonicNow() + milliseconds(1);
+    ASSERT_TRUE(probe_->SubmitAt(late, at));
+    ASSERT_TRUE(probe_->Wait(kPatience));
+    ASSERT_GE(late.began, at - Probe::kEarly) << i;
+  }
+}
+
+TEST_F(ProbeTest, HasRoomForSoMany) {
+  const Nanoseconds at = MonotonicNow() + kPatience;
+  for (uint32_t i = 0; i < Probe::kMostJobs; ++i) ASSERT_TRUE(probe_->SubmitAt(NewJob(), at));
+  EXPECT_FALSE(probe_->SubmitAt(NewJob(), at));
+  EXPECT_EQ(probe_->Withdraw(Nanoseconds::zero()), Probe::kMostJobs);
+  EXPECT_FALSE(probe_->busy());
+}
+
+// Timers and queued signals are counted for the user; others of theirs may have taken all.
+TEST_F(ProbeTest, WithoutTimersItIsWokenAllTheSame) {
+  const NoPendingSignals none;
+  EXPECT_FALSE(probe_->SubmitAt(NewJob(), MonotonicNow()));
+  probe_->Submit(NewJob());
+  EXPECT_TRUE(probe_->Wait(kPatience));
+  EXPECT_TRUE(copies_.back().job.read_ok);
+}
+
+// Else it may wait behind the target for milliseconds, just when it is needed.
+TEST_F(ProbeTest, MovesThePacerAwayFromWhereTheTargetWent) {
+  const ScopedPromptness restores_affinity;
+  const int target_cpu = AnotherCpu();
+  if (target_cpu < 0) GTEST_SKIP() << "one CPU only";
+  CopyJob& job = NewJob();
+  thread_.rseq_cpu = static_cast<uint32_t>(target_cpu);
+  probe_->Submit(job);
+  ASSERT_TRUE(probe_->Wait(kPatience));
+  EXPECT_TRUE(RaisedBefore(MonotonicNow() + kPatience));
+  cpu_set_t left = AllowedNow();
+  EXPECT_FALSE(CPU_ISSET(target_cpu, &left));
+  EXPECT_EQ(CPU_COUNT(&left), CPU_COUNT(&pacer_.allowed()) - 1);
+  EXPECT_NE(sched_getcpu(), target_cpu);
+}
+
+TEST(Probe, DoesNotStartWhereItMayNotRun) {
+  Pacer pacer;
+  auto probe = Probe::Start(CPU_SETSIZE - 1, pacer);
+  ASSERT_FALSE(probe.has_value());
+  EXPECT_EQ(probe.error().code, ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace pystrobe::remote

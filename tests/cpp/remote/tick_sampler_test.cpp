@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// With a real interpreter that keeps its lock.
+#include "sampler/remote/tick_sampler.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <optional>
+
+#include "sampler/remote/code_cache.h"
+#include "sampler/remote/promptness.h"
+#include "tests/cpp/support/python_program.h"
+
+namespace pystrobe::remote {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::seconds;
+
+constexpr const char* kBusy =
+    "print('up', flush=True)\n"
+    "while True: pass\n";
+constexpr Nanoseconds kPatience = seconds(20);
+constexpr Nanoseconds kPeriod = microseconds(500);
+
+class TickSamplerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(program_.Read(2), "up") << "is there a python3?";
+    auto target = Target::Open(program_.pid());
+    ASSERT_TRUE(target) << target.error().message;
+    target_.emplace(*std::move(target));
+    codes_.emplace(*target_, tables_, quality_);
+    context_.emplace(*target_, tables_, *codes_, MonotonicNow(), samples_);
+    threads_.emplace(*context_);
+    tick_ = {
+        .number = 1, .time = context_->start, .previous = context_->start, .from = context_->start};
+    ASSERT_TRUE(threads_->Refresh(tick_));
+    ASSERT_EQ(threads_->threads().size(), 1U);
+    pauser_.emplace(PauseMode::kPreempt);
+    ticks_.emplace(*context_, *threads_, *pauser_);
+  }
+
+  void Next(Nanoseconds time) {
+    tick_ = {.number = tick_.number + 1, .time = time, .previous = tick_.time, .from = tick_.time};
+  }
+
+  void LookOnce() {
+    Next(MonotonicNow());
+    ticks_->Start(tick_);
+    ticks_->Finish();
+  }
+
+  static bool HasOneCpu() {
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    EXPECT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    return CPU_COUNT(&allowed) == 1;
+  }
+
+  /// Begins looks until one may be followed by `wanted` ahead, and begins these, `period` apart.
+  bool StartAhead(size_t wanted, Nanoseconds period) {
+    const Nanoseconds deadline = MonotonicNow() + kPatience;
+    while (MonotonicNow() < deadline) {
+      Next(MonotonicNow());
+      ticks_->Start(tick_);
+      size_t begun = 0;
+      while (begun < wanted && ticks_->StartAhead(MonotonicNow() + kPeriod + begun * period)) {
+        ++begun;
+      }
+      if (begun == wanted) return true;
+      if (ticks_->EndAhead() == 0) {
+        ticks_->Finish();
+      } else {
+        ticks_->FinishMade(0, tick_);
+      }
+    }
+    return false;
+  }
+
+  testing::PythonProgram program_{kBusy};
+  ScopedPromptness prompt_;
+  std::optional<Target> target_;
+  Tables tables_;
+  Quality quality_;
+  std::vector<Sample> samples_;
+  std::optional<CodeCache> codes_;
+  std::optional<RunContext> context_;
+  std::optional<ThreadTable> threads_;
+  std::optional<Pauser> pauser_;
+  std::optional<TickSampler> ticks_;
+  Tick tick_;
+};
+
+TEST_F(TickSamplerTest, TheFirstLookIsFollowedByNone) {
+  Next(MonotonicNow());
+  ticks_->Start(tick_);
+  EXPECT_TRUE(ticks_->started());
+  EXPECT_FALSE(ticks_->StartAhead(MonotonicNow() + seconds(1)));
+  EXPECT_EQ(ticks_->EndAhead(), 0U);
+  EXPECT_TRUE(ticks_->Finish().taken);
+  EXPECT_FALSE(ticks_->started());
+}
+
+TEST_F(TickSamplerTest, WhatIsNotDueIsNotMade) {
+  if (HasOneCpu()) GTEST_SKIP() << "one CPU only: no looks ahead";
+  ASSERT_TRUE(StartAhead(3, seconds(100)));
+  // The first is due in half a millisecond, and may be made.
+  EXPECT_LE(ticks_->EndAhead(), 1U);
+}
+
+TEST_F(TickSamplerTest, LooksMadeAheadAreSamplesOfTheirOwnTime) {
+  if (HasOneCpu()) GTEST_SKIP() << "one CPU only: no looks ahead";
+  // A copy that others disturb is not good: another time.
+  for (const Nanoseconds deadline = MonotonicNow() + kPatience; MonotonicNow() < deadline;) {
+    ASSERT_TRUE(StartAhead(4, kPeriod));
+    pauser_->Sleep(MonotonicNow() + 10 * kPeriod);
+    const size_t made = ticks_->EndAhead();
+    bool good = made == 4;
+    for (size_t i = 0; i <= made; ++i) good &= ticks_->IsGood(i);
+    samples_.clear();
+    for (size_t i = 0; i <= made; ++i) {
+      if (i > 0) Next(ticks_->TimeOf(i));
+      if (ticks_->IsGood(i)) ticks_->FinishMade(i, tick_);
+    }
+    if (!good) continue;
+    LookOnce();  // a sample is yielded with the one after it
+    threads_->FlushAll();
+    ASSERT_GE(samples_.size(), 5U);
+    for (size_t i = 1; i < samples_.size(); ++i) {
+      EXPECT_GT(samples_[i].time_ns, samples_[i - 1].time_ns);
+      EXPECT_EQ(samples_[i].flags & (kSampleMarked | kSampleIncomplete), 0);
+    }
+    return;
+  }
+  FAIL() << "never undisturbed";
+}
+
+TEST_F(TickSamplerTest, AnEndInTheMiddleLeavesNothingBehind) {
+  if (HasOneCpu()) GTEST_SKIP() << "one CPU only: no looks ahead";
+  ASSERT_TRUE(StartAhead(4, seconds(1)));
+  ticks_.reset();
+  EXPECT_FALSE(pauser_->Busy(threads_->threads().front()->last_cpu()));
+}
+
+}  // namespace
+}  // namespace pystrobe::remote
