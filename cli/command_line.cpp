@@ -7,6 +7,7 @@
 
 #include "cli/understand.h"
 #include "cli/values.h"
+#include "profiler/base/ascii.h"
 
 namespace pystrobe::cli {
 namespace {
@@ -24,8 +25,8 @@ Usage: pystrobe VERB [options]
   report FILE.strobe     print or convert what was recorded
   doctor [PID]           check everything that could stand in the way
 
-  pystrobe VERB --help   options and examples of a verb
-  pystrobe --version     version
+  pystrobe help VERB     options and examples of a verb, as VERB --help
+  pystrobe version       version, as --version
 
 Examples:
   pystrobe attach 1234                      a table of where the time goes
@@ -105,11 +106,6 @@ const CLI::Option* GivenNothing(const CLI::App& app) {
     if (std::find(values.begin(), values.end(), "") != values.end()) return option;
   }
   return nullptr;
-}
-
-bool IsNumber(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 /// The error for a user of what CLI11 found wrong.
@@ -242,7 +238,8 @@ Result<Command> ParseRun(Words words) {
            "Examples:\n"
            "  pystrobe run script.py --its-own-options\n"
            "  pystrobe run -o out.html -m http.server\n"
-           "  pystrobe run -- venv/bin/gunicorn app:app\n");
+           "  pystrobe run -- venv/bin/uvicorn app:app\n"
+           "Its child processes are not followed: attach to them.\n");
   app.add_option("--python", raw.python,
                  "Interpreter for SCRIPT and -m; default\n$PYSTROBE_PYTHON, the active virtual\n"
                  "environment's, or python3")
@@ -371,14 +368,29 @@ Result<Command> ParseDoctor(Words words) {
   return options;
 }
 
+/// `help`, `help VERB`.
+Result<Command> ParseHelp(Words words) {
+  if (words.empty()) return PrintAndExit{std::string(kHelp)};
+  if (words.size() > 1) {
+    return Usage("Name one verb.", "help: '{}' is one too many", words[1]);
+  }
+  // What is no verb is refused as such.
+  const bool is_general = words[0] == "help" || words[0] == "version" || words[0].starts_with('-');
+  if (is_general) return PrintAndExit{std::string(kHelp)};
+  return ParseCommandLine(std::vector{words[0], std::string("--help")});
+}
+
 }  // namespace
 
 Result<Command> ParseCommandLine(Words words) {
   if (words.empty()) return PrintAndExit{std::string(kHelp)};
   const std::string& verb = words[0];
   words = words.subspan(1);
-  if (verb == "-h" || verb == "--help" || verb == "help") return PrintAndExit{std::string(kHelp)};
-  if (verb == "--version" || verb == "-V") return PrintAndExit{"pystrobe " PYSTROBE_VERSION "\n"};
+  if (verb == "-h" || verb == "--help") return PrintAndExit{std::string(kHelp)};
+  if (verb == "help") return ParseHelp(words);
+  if (verb == "--version" || verb == "-V" || verb == "version") {
+    return PrintAndExit{"pystrobe " PYSTROBE_VERSION "\n"};
+  }
   if (verb == "attach") return ParseAttach(words);
   if (verb == "run") return ParseRun(words);
   if (verb == "dump") return ParseDump(words);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/dump.h"
+
 #include <unistd.h>
 
 #include "cli/dump_text.h"

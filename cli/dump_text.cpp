@@ -17,7 +17,8 @@ using remote::DumpThread;
 
 /// Identical frames in a row from this number on are folded into one line.
 constexpr size_t kFoldFrom = 4;
-constexpr int kWidestFunction = 40;
+constexpr int kIndent = 4;
+constexpr int kGap = 2;
 
 std::string StateText(char state) {
   switch (state) {
@@ -51,14 +52,28 @@ bool SamePlace(const DumpFrame& a, const DumpFrame& b) {
          b.locals.empty();
 }
 
-std::string FrameText(const DumpFrame& frame, int function_width, const Terminal& terminal,
+std::string PlaceText(const DumpFrame& frame) {
+  return Printable(frame.file) + (frame.line != 0 ? fmt::format(":{}", frame.line) : "");
+}
+
+/// Those of function and place. On a terminal they fit its lines; elsewhere nothing is cut.
+TwoColumns LayOut(const DumpThread& thread, const Terminal& terminal) {
+  TwoColumns needed{0, 0};
+  for (const DumpFrame& frame : thread.frames) {
+    needed.first = std::max(needed.first, DisplayWidth(Printable(frame.function)));
+    needed.second = std::max(needed.second, DisplayWidth(PlaceText(frame)));
+  }
+  if (!terminal.is_terminal) return needed;
+  return ShareRoom(needed, std::max(20, terminal.width - kIndent - kGap));
+}
+
+std::string FrameText(const DumpFrame& frame, TwoColumns columns, const Terminal& terminal,
                       const Palette& palette) {
-  constexpr int kIndent = 4;
-  const std::string place =
-      Printable(frame.file) + (frame.line != 0 ? fmt::format(":{}", frame.line) : "");
-  const std::string function = Printable(frame.function);
+  const std::string function =
+      CutStart(Printable(frame.function), columns.first, terminal.ellipsis);
+  const std::string place = CutPath(PlaceText(frame), columns.second, terminal.ellipsis);
   std::string text =
-      fmt::format("{:{}}{}  {}{}{}\n", "", kIndent, PadRight(function, function_width),
+      fmt::format("{:{}}{}{:{}}{}{}{}\n", "", kIndent, PadRight(function, columns.first), "", kGap,
                   palette.faint, place, palette.reset);
   for (const pyabi::Local& local : frame.locals) {
     const std::string line = fmt::format("{} = {}", Printable(local.name), Printable(local.value));
@@ -71,11 +86,7 @@ std::string FrameText(const DumpFrame& frame, int function_width, const Terminal
 
 std::string FramesText(const DumpThread& thread, const Terminal& terminal, const Palette& palette) {
   if (thread.frames.empty()) return "    (no Python frames)\n";
-  int width = 0;
-  for (const DumpFrame& frame : thread.frames) {
-    width = std::max(width, DisplayWidth(Printable(frame.function)));
-  }
-  width = std::min(width, kWidestFunction);
+  const TwoColumns columns = LayOut(thread, terminal);
   std::string text;
   for (size_t i = 0; i < thread.frames.size();) {
     size_t end = i + 1;
@@ -83,7 +94,7 @@ std::string FramesText(const DumpThread& thread, const Terminal& terminal, const
     const size_t count = end - i;
     const size_t shown = count >= kFoldFrom ? 1 : count;
     for (size_t k = 0; k < shown; ++k) {
-      text += FrameText(thread.frames[i], width, terminal, palette);
+      text += FrameText(thread.frames[i], columns, terminal, palette);
     }
     if (shown < count) {
       text += fmt::format("    (the same line {} more times)\n", write::GroupDigits(count - shown));
@@ -138,8 +149,8 @@ std::string DumpText(const remote::Dump& dump, const Terminal& terminal) {
                                        target.layout.version.ToString(),
                                        target.layout.free_threaded ? " free-threaded" : "");
   const int room = std::max(20, terminal.width - DisplayWidth(rest));
-  const std::string command =
-      CutEnd(CommandText(target.command, target.executable), room, terminal.ellipsis);
+  const std::string command = CutEnd(
+      CommandText(target.command, target.executable, terminal.ellipsis), room, terminal.ellipsis);
   std::string text = fmt::format("{}{}{}{}\n", palette.strong, command, palette.reset, rest);
   for (const DumpThread& thread : dump.threads) {
     text += "\n" + ThreadHeading(thread, target.layout.free_threaded, palette);

@@ -11,7 +11,8 @@
 namespace pystrobe::cli {
 
 /// Every thread with its frames, most recent call first: the top line is what it is doing now.
-/// Frames that repeat at the same line (deep recursion) are folded.
+/// Frames that repeat at the same line (deep recursion) are folded. On a terminal long names and
+/// paths are cut at their start; elsewhere nothing is.
 std::string DumpText(const remote::Dump& dump, const Terminal& terminal);
 
 /// {"pid", "python", "command": [...], "threads": [{"tid", "name", "interpreter", "state",

@@ -9,6 +9,7 @@
 #include "cli/command_line.h"
 #include "cli/file_limit.h"
 #include "cli/message.h"
+#include "cli/out_of_memory.h"
 #include "cli/verbs.h"
 
 namespace pystrobe::cli {
@@ -26,18 +27,25 @@ struct Dispatch {
 };
 
 /// Makes sure that no file of ours becomes a standard stream which the caller had closed: the table
-/// would be written into it.
+/// would be written into it. Writing to such a standard output fails, as to a closed one; nobody
+/// can be told that of standard error. A program that we start finds closed what was.
 void OpenStandardStreams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) _exit(kExitFailure);
+    const int how = fd == STDERR_FILENO ? O_RDWR : O_RDONLY;
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", how | O_CLOEXEC) < 0) _exit(kExitFailure);
   }
 }
+
+/// Before the globals of libraries are made: they allocate.
+[[gnu::constructor(101)]] void BeforeGlobals() { EndWhenOutOfMemory(); }
 
 int Main(int argc, char** argv) {
   OpenStandardStreams();
   RaiseFileLimit();
-  // A reader that goes away (`| head`) is noticed by write().
+  // A reader that goes away (`| head`) is noticed by write(), and so is a file as big as files may
+  // be (`ulimit -f`).
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   auto command = ParseCommandLine(words);
   if (!command) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/message.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -49,6 +50,11 @@ std::expected<void, WriteFailure> WriteAll(int fd, std::string_view text) {
     }
   }
   return {};
+}
+
+bool IsWritable(int fd) {
+  const int flags = fcntl(fd, F_GETFL);
+  return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
 bool PrintToStdout(std::string_view text) {

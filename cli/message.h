@@ -33,6 +33,9 @@ struct WriteFailure {
 };
 std::expected<void, WriteFailure> WriteAll(int fd, std::string_view text);
 
+/// False when nothing can be written to it, as to one that the caller had closed.
+bool IsWritable(int fd);
+
 /// Writes `text` to stdout. True also when the reader went away; else prints the error.
 bool PrintToStdout(std::string_view text);
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <utility>
 
 #include "cli/message.h"
@@ -13,7 +14,7 @@
 namespace pystrobe::cli {
 namespace {
 
-constexpr size_t kBufferSize = 64 * 1024;
+constexpr size_t kBufferSize = size_t{64} << 10;
 
 /// Gathers small writes.
 class FdOutput final : public write::Output {
@@ -86,28 +87,43 @@ void GiveTo(int fd, const std::optional<Invoker>& invoker) {
 
 OutputFile::OutputFile(OutputRequest request, ScopedFd fd, bool created, bool is_regular)
     : request_(std::move(request)), fd_(std::move(fd)), is_regular_(is_regular) {
-  if (created) unkept_ = UnkeptFile(request_.path);
+  if (!is_regular_) return;
+  std::error_code error;
+  real_path_ = std::filesystem::canonical(request_.path, error);
+  if (error) real_path_ = request_.path;
+  if (created) unkept_ = UnkeptFile(real_path_, fd_.get());
 }
 
 Result<OutputFile> OutputFile::Open(const OutputRequest& request, bool force,
                                     const std::optional<Invoker>& invoker) {
-  if (request.to_stdout()) {
-    const bool binary =
-        request.format == write::Format::kPprof || request.format == write::Format::kStrobe;
-    if (binary && isatty(STDOUT_FILENO) == 1) {
-      return FailWithHint(ErrorCode::kInvalidArgument, "Name a file with -o, or redirect: > FILE",
-                          "{} is binary, and standard output is a terminal",
-                          write::FormatName(request.format));
-    }
-    return OutputFile(request, ScopedFd(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)), false, false);
-  }
-  const std::string& path = request.path;
-  ScopedFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (request.to_stdout()) return OpenStandardOutput(request);
+  ScopedFd fd(::open(request.path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (fd.valid()) {
     GiveTo(fd.get(), invoker);
     return OutputFile(request, std::move(fd), true, true);
   }
-  if (errno != EEXIST) return std::unexpected(OpenError(errno, path));
+  if (errno != EEXIST) return std::unexpected(OpenError(errno, request.path));
+  return OpenExisting(request, force);
+}
+
+Result<OutputFile> OutputFile::OpenStandardOutput(const OutputRequest& request) {
+  const bool binary =
+      request.format == write::Format::kPprof || request.format == write::Format::kStrobe;
+  if (binary && isatty(STDOUT_FILENO) == 1) {
+    return FailWithHint(ErrorCode::kInvalidArgument, "Name a file with -o, or redirect: > FILE",
+                        "{} is binary, and standard output is a terminal",
+                        write::FormatName(request.format));
+  }
+  if (!IsWritable(STDOUT_FILENO)) {
+    return FailWithHint(ErrorCode::kIo, "Name a file with -o, or redirect: > FILE",
+                        "cannot write {} to standard output: it is closed",
+                        write::FormatName(request.format));
+  }
+  return OutputFile(request, ScopedFd(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)), false, false);
+}
+
+Result<OutputFile> OutputFile::OpenExisting(const OutputRequest& request, bool force) {
+  const std::string& path = request.path;
   struct stat status{};
   if (stat(path.c_str(), &status) != 0) {
     return Fail(ErrorCode::kIo, "cannot write {}: it is a symbolic link to nowhere", path);
@@ -121,17 +137,17 @@ Result<OutputFile> OutputFile::Open(const OutputRequest& request, bool force,
     return FailWithHint(ErrorCode::kExists, "Choose another name, or add --force to overwrite it.",
                         "{} exists already ({} bytes)", path, status.st_size);
   }
-  // A pipe or a device may not be opened for reading as well.
-  fd.reset(::open(path.c_str(), (is_regular ? O_RDWR : O_WRONLY) | O_CLOEXEC));
-  if (!fd.valid()) return std::unexpected(OpenError(errno, path));
-  return OutputFile(request, std::move(fd), false, is_regular);
-}
-
-Result<void> OutputFile::Truncate() {
-  if (is_regular_ && (ftruncate(fd_.get(), 0) != 0 || lseek(fd_.get(), 0, SEEK_SET) != 0)) {
-    return FailErrno(errno, ErrorCode::kIo, "cannot truncate {}", request_.path);
+  // A pipe or a device may not be opened for reading as well, and may keep a writer waiting for a
+  // reader that never comes.
+  const int how = is_regular ? O_RDWR : O_WRONLY | O_NONBLOCK;
+  ScopedFd fd(::open(path.c_str(), how | O_CLOEXEC));
+  if (!fd.valid() && errno == ENXIO && S_ISFIFO(status.st_mode)) {
+    return FailWithHint(ErrorCode::kIo, fmt::format("Start its reader first: cat {} &", path),
+                        "cannot write {}: it is a pipe that nobody reads", path);
   }
-  return {};
+  if (!fd.valid()) return std::unexpected(OpenError(errno, path));
+  if (!is_regular) fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
+  return OutputFile(request, std::move(fd), false, is_regular);
 }
 
 Result<ScopedFd> OutputFile::OpenStream() const {
@@ -142,27 +158,94 @@ Result<ScopedFd> OutputFile::OpenStream() const {
   return stream;
 }
 
-Result<void> OutputFile::Fill(FunctionRef<Result<void>(write::Output&)> write) {
-  if (auto truncated = Truncate(); !truncated) return truncated;
-  FdOutput output(fd_.get());
+Place OutputFile::FindPlace() const {
+  return is_regular_ ? PlaceOf(real_path_.c_str(), Identity()) : Place::kOurs;
+}
+
+Result<void> OutputFile::Fill(Writing write) {
+  auto replacement =
+      is_regular_ ? Replacement::Beside(real_path_, fd_.get()) : std::optional<Replacement>();
+  Result<void> done = RefuseAnother();
+  if (done) {
+    done = replacement ? FillReplacement(*std::move(replacement), write) : FillInPlace(write);
+  }
+  if (done) {
+    Keep();
+    return {};
+  }
+  unkept_ = UnkeptFile();  // removes what we created
+  return Wrap(done.error(), "{}", request_.Name());
+}
+
+Result<void> OutputFile::FillReplacement(Replacement replacement, Writing write) {
+  if (auto done = FillDescriptor(replacement.fd(), write); !done) return done;
+  // Again: writing takes seconds.
+  if (auto ours = RefuseAnother(); !ours) return ours;
+  if (replacement.TakePlace()) return {};
+  return FillInPlace([&](write::Output& output) { return CopyFile(replacement.fd(), output); });
+}
+
+Result<void> OutputFile::FillInPlace(Writing write) {
+  if (auto ours = RefuseLost(); !ours) return ours;
+  if (is_regular_ && (ftruncate(fd_.get(), 0) != 0 || lseek(fd_.get(), 0, SEEK_SET) != 0)) {
+    return FailErrno(errno, ErrorCode::kIo, "cannot be truncated");
+  }
+  auto done = FillDescriptor(fd_.get(), write);
+  const Result<void> ours = RefuseLost();
+  if (done) done = ours;
+  if (done || !is_regular_) return done;
+  // Half a file is worse than none.
+  if (!ours || ::unlink(real_path_.c_str()) != 0) (void)!ftruncate(fd_.get(), 0);
+  return done;
+}
+
+Result<void> OutputFile::RefuseAnother() const {
+  if (FindPlace() != Place::kAnother) return {};
+  return Fail(ErrorCode::kIo, "another file took its place meanwhile, and is left as it is");
+}
+
+Result<void> OutputFile::RefuseLost() const {
+  if (FindPlace() != Place::kNothing) return RefuseAnother();
+  return Fail(ErrorCode::kIo, "it was removed before it was written");
+}
+
+Result<void> OutputFile::FillDescriptor(int fd, Writing write) const {
+  FdOutput output(fd);
   Result<void> done = write(output);
   if (done) done = output.Flush();
   // Network file systems report a full disk no sooner than at a close.
-  if (done && is_regular_ && ::close(::dup(fd_.get())) != 0) {
+  if (done && is_regular_ && ::close(::dup(fd)) != 0) {
     done = FailErrno(errno, ErrorCode::kIo, "writing failed");
   }
-  if (!done) {
-    if (output.closed() && request_.to_stdout()) return {};
-    if (is_regular_) ::unlink(request_.path.c_str());
-    Keep();
-    return Wrap(done.error(), "{}", request_.to_stdout() ? "standard output" : request_.path);
+  if (!done && output.closed() && request_.to_stdout()) return {};
+  return done;
+}
+
+Result<std::vector<OutputFile>> OpenOutputs(const std::vector<OutputRequest>& requests, bool force,
+                                            const std::optional<Invoker>& invoker,
+                                            const std::string& input) {
+  struct stat status{};
+  const bool has_input = !input.empty() && stat(input.c_str(), &status) == 0;
+  std::vector<OutputFile> outputs;
+  for (const OutputRequest& request : requests) {
+    auto output = OutputFile::Open(request, force, invoker);
+    if (!output) return std::unexpected(output.error());
+    if (has_input && output->Identity() == FileIdentity{status.st_dev, status.st_ino}) {
+      return FailWithHint(ErrorCode::kInvalidArgument, "Name another file.",
+                          "-o {} is the recording itself, and would overwrite it", request.path);
+    }
+    for (const OutputFile& other : outputs) {
+      if (!output->is_regular() || output->Identity() != other.Identity()) continue;
+      return FailWithHint(ErrorCode::kInvalidArgument, "Name two files.",
+                          "-o {} and -o {} are one file", other.request().path, request.path);
+    }
+    outputs.push_back(*std::move(output));
   }
-  Keep();
-  return {};
+  return outputs;
 }
 
 Result<void> CopyFile(int from, write::Output& output) {
-  std::array<char, 64 * 1024> buffer;
+  std::array<char, kBufferSize> buffer;
   off_t offset = 0;
   for (;;) {
     const ssize_t got = pread(from, buffer.data(), buffer.size(), offset);

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/file_place.h"
 #include "cli/invoker.h"
+#include "cli/replacement.h"
 #include "cli/unkept_file.h"
 #include "profiler/base/error.h"
 #include "profiler/base/function_ref.h"
@@ -23,13 +25,16 @@ struct OutputRequest {
   write::Format format;
 
   bool to_stdout() const { return path == "-"; }
+  /// As messages call it.
+  std::string Name() const { return to_stdout() ? "standard output" : path; }
 };
 
 /// An output that can take bytes.
 class OutputFile {
  public:
   /// Creates the file. Refuses with kExists a regular file that is there, unless `force`; its
-  /// contents then stay until the first byte is written. Errors name the path.
+  /// contents then stay until others are written. Refuses a pipe that nobody reads, and standard
+  /// output that is closed. Errors name the path.
   static Result<OutputFile> Open(const OutputRequest& request, bool force,
                                  const std::optional<Invoker>& invoker);
 
@@ -42,18 +47,40 @@ class OutputFile {
   Result<ScopedFd> OpenStream() const;
   /// The file stays. One that we created is removed otherwise when this object goes.
   void Keep() { unkept_.Keep(); }
-  /// Truncates, lets `write` fill the file, and keeps it if all went well.
+  /// Lets `write` fill the file, and keeps it if all went well. Else a file that we created is
+  /// removed, and one that was there has its old contents, where it can be replaced
+  /// (replacement.h), or is removed too. Fails, and touches nothing, when others put a file of
+  /// theirs in its place since.
   Result<void> Fill(FunctionRef<Result<void>(write::Output&)> write);
 
+  FileIdentity Identity() const { return IdentityOf(fd_.get()); }
+  /// That of the file at its path. Pipes and devices are always ours.
+  Place FindPlace() const;
+
  private:
+  using Writing = FunctionRef<Result<void>(write::Output&)>;
+
   OutputFile(OutputRequest request, ScopedFd fd, bool created, bool is_regular);
-  Result<void> Truncate();
+  static Result<OutputFile> OpenStandardOutput(const OutputRequest& request);
+  static Result<OutputFile> OpenExisting(const OutputRequest& request, bool force);
+  Result<void> FillInPlace(Writing write);
+  Result<void> FillReplacement(Replacement replacement, Writing write);
+  Result<void> FillDescriptor(int fd, Writing write) const;
+  Result<void> RefuseAnother() const;
+  Result<void> RefuseLost() const;
 
   OutputRequest request_;
+  std::string real_path_;  ///< where symbolic links led; of regular files
   ScopedFd fd_;
   UnkeptFile unkept_;  ///< if created by us
   bool is_regular_ = false;
 };
+
+/// Opens all, or none. Refuses those that are one file, and one that is the file `input`, from
+/// which they are made (empty: none).
+Result<std::vector<OutputFile>> OpenOutputs(const std::vector<OutputRequest>& requests, bool force,
+                                            const std::optional<Invoker>& invoker,
+                                            const std::string& input = {});
 
 /// Copies everything in `from` (a file or memfd, from its start) to `output`.
 Result<void> CopyFile(int from, write::Output& output);

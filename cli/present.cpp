@@ -45,6 +45,23 @@ bool WriteOutput(OutputFile& output, const Profile& profile, const PresentOption
   return true;
 }
 
+/// WriteOutput of `profile`, or of one folded anew where the format asks for it.
+bool FoldAndWrite(OutputFile& output, const store::StrobeFile& recording, const Profile& profile,
+                  const PresentOptions& options) {
+  const Profile* wanted = &profile;
+  Result<Profile> with_idle;
+  // The page has a switch of its own for idle threads.
+  if (output.request().format == write::Format::kHtml && !options.view.idle) {
+    with_idle = FoldFor(recording, options.view, true);
+    if (!with_idle) {
+      PrintError(Wrap(with_idle.error(), "{}", output.request().Name()).error());
+      return false;
+    }
+    wanted = &*with_idle;
+  }
+  return WriteOutput(output, *wanted, options);
+}
+
 /// False when the table cannot be written; a reader that went away wanted no more of it.
 bool PrintTable(const store::StrobeFile& recording, const Profile& profile,
                 const PresentOptions& options, bool table) {
@@ -56,9 +73,11 @@ bool PrintTable(const store::StrobeFile& recording, const Profile& profile,
         FormatTable(profile, {options.view.mode, options.view.top, terminal, WorkingDirectory()});
     text += "\n";
   }
-  text += Wrap(
-      fmt::format("Quality: {}.", write::QualityLine(recording.metadata(), recording.quality())),
-      terminal.width, 2);
+  const View& view = options.view;
+  const bool part = view.thread || view.since_ns > 0 || view.until_ns;
+  text += Wrap(fmt::format("Quality{}: {}.", part ? " of the whole recording" : "",
+                           write::QualityLine(recording.metadata(), recording.quality())),
+               terminal.width, 2);
   if (!recording.cut_off().empty()) {
     text += Wrap(Printable(recording.cut_off()), terminal.width, 2);
   }
@@ -82,13 +101,11 @@ bool Present(const store::StrobeFile& recording, std::vector<OutputFile>& output
                   [](const OutputFile& output) { return output.request().to_stdout(); });
   bool all_written = true;
   if (options.table && !options.quiet) {
-    all_written = PrintTable(recording, *profile, options, !stdout_taken);
+    const bool table = !stdout_taken && (options.table_is_all || IsWritable(options.table_fd));
+    all_written = PrintTable(recording, *profile, options, table);
   }
   for (OutputFile& output : outputs) {
-    // The page has a switch of its own for idle threads.
-    const bool html = output.request().format == write::Format::kHtml;
-    auto with_idle = html && !options.view.idle ? FoldFor(recording, options.view, true) : profile;
-    all_written = WriteOutput(output, with_idle ? *with_idle : *profile, options) && all_written;
+    all_written = FoldAndWrite(output, recording, *profile, options) && all_written;
   }
   return all_written;
 }

@@ -15,15 +15,16 @@ namespace pystrobe::cli {
 
 struct PresentOptions {
   View view;
-  bool quiet = false;     ///< neither table nor "wrote" lines
-  bool table = true;      ///< table and quality line
-  int table_fd = 1;       ///< where table and quality line go; stderr for `run`
-  int recording_fd = -1;  ///< copied to outputs of format .strobe that were not streamed to
+  bool quiet = false;        ///< neither table nor "wrote" lines
+  bool table = true;         ///< table and quality line
+  bool table_is_all = true;  ///< else a table_fd that the caller closed says: files only
+  int table_fd = 1;          ///< where table and quality line go; stderr for `run`
+  int recording_fd = -1;     ///< copied to outputs of format .strobe that were not streamed to
 };
 
-/// Folds `recording`, writes `outputs`, then prints the table (unless an output is standard output)
-/// and the quality line. Errors are printed. False when anything failed; a reader that went away is
-/// no failure.
+/// Folds `recording`, prints the table (unless an output is standard output) and the quality line,
+/// then writes `outputs`, each whatever became of those before it. Errors are printed. False when
+/// anything failed; a reader that went away is no failure.
 bool Present(const store::StrobeFile& recording, std::vector<OutputFile>& outputs,
              const PresentOptions& options);
 

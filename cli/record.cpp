@@ -6,12 +6,48 @@
 
 #include <algorithm>
 
+#include "cli/give_up.h"
 #include "cli/message.h"
 #include "cli/present.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
+#include "profiler/analyze/profile.h"
 
 namespace pystrobe::cli {
+namespace {
+
+/// Passes a recording on, and tells at its first samples when --thread means no thread so far.
+class ThreadCheck final : public RecordingSink {
+ public:
+  ThreadCheck(RecordingSink& sink, std::optional<std::string> filter)
+      : sink_(sink), filter_(std::move(filter)) {}
+
+  Result<void> Begin(const Metadata& metadata) override { return sink_.Begin(metadata); }
+  Result<void> Append(const Tables& tables, std::span<const Sample> samples,
+                      const Quality& so_far) override {
+    if (!told_ && filter_ && tables.thread_count() > 0) {
+      told_ = true;
+      if (!MeansAThread(tables, *filter_)) {
+        PrintNote(
+            fmt::format("no thread matches '{}' so far; if none comes, those there are will be "
+                        "listed at the end",
+                        *filter_));
+      }
+    }
+    return sink_.Append(tables, samples, so_far);
+  }
+  Result<void> Finish(const Tables& tables, const Quality& quality) override {
+    return sink_.Finish(tables, quality);
+  }
+  void Expect(const DeadlineSeries& series) override { sink_.Expect(series); }
+
+ private:
+  RecordingSink& sink_;
+  std::optional<std::string> filter_;
+  bool told_ = false;
+};
+
+}  // namespace
 
 RecordingSession::RecordingSession(const RecordOptions& options, StopSignals& signals)
     : options_(options), signals_(signals), invoker_(FindInvoker(geteuid(), kProcessEnvironment)) {}
@@ -19,17 +55,10 @@ RecordingSession::RecordingSession(const RecordOptions& options, StopSignals& si
 Result<std::unique_ptr<RecordingSession>> RecordingSession::Open(const RecordOptions& options,
                                                                  StopSignals& signals) {
   std::unique_ptr<RecordingSession> session(new RecordingSession(options, signals));
-  if (auto opened = session->OpenOutputs(); !opened) return std::unexpected(opened.error());
+  auto outputs = OpenOutputs(options.outputs, options.force, session->invoker_);
+  if (!outputs) return std::unexpected(outputs.error());
+  session->outputs_ = *std::move(outputs);
   return session;
-}
-
-Result<void> RecordingSession::OpenOutputs() {
-  for (const OutputRequest& request : options_.outputs) {
-    auto output = OutputFile::Open(request, options_.force, invoker_);
-    if (!output) return std::unexpected(output.error());
-    outputs_.push_back(*std::move(output));
-  }
-  return {};
 }
 
 Result<ScopedFd> RecordingSession::OpenRecording() {
@@ -42,15 +71,14 @@ Result<ScopedFd> RecordingSession::OpenRecording() {
   return CreateMemoryFile();
 }
 
-void RecordingSession::KeepOnSecond(int memory_fd) {
-  if (stream_) {
+void RecordingSession::SaveWhenGivingUp(int fd) {
+  if (stream_ && !recorder_->failure()) {
     stream_->Keep();
-    signals_.KeepOnSecond(-1, Name(), invoker_);
+    SaveOnGivingUp(-1, Name(), invoker_);
     return;
   }
   const std::string temporary = PlacesToKeep("", kProcessEnvironment).front();
-  signals_.KeepOnSecond(memory_fd, fmt::format("{}/pystrobe-{}.strobe", temporary, getpid()),
-                        invoker_);
+  SaveOnGivingUp(fd, fmt::format("{}/pystrobe-{}.strobe", temporary, getpid()), invoker_);
 }
 
 std::string RecordingSession::Name() const { return stream_ ? stream_->request().path : "memory"; }
@@ -62,11 +90,11 @@ std::optional<remote::EndReason> RecordingSession::Sample(remote::Sampler& sampl
     sampling_error_ = fd.error();
     return std::nullopt;
   }
-  const int number = fd->get();
   recorder_ = std::make_unique<Recorder>(*std::move(fd), Name(), signals_.stop(),
-                                         [this, number] { KeepOnSecond(number); });
+                                         [this](int place) { SaveWhenGivingUp(place); });
   ProgressLine progress(show_progress && !options_.quiet && isatty(STDERR_FILENO) == 1);
-  auto end = sampler.Run(*recorder_, signals_.stop(),
+  ThreadCheck checked(*recorder_, options_.quiet ? std::nullopt : options_.view.thread);
+  auto end = sampler.Run(checked, signals_.stop(),
                          [&progress](const remote::Progress& now) { progress.Show(now); });
   if (end) return *end;
   sampling_error_ = end.error();
@@ -82,6 +110,7 @@ bool RecordingSession::Report(int table_fd) {
   if (recorder_ == nullptr || !recorder_->begun()) return false;
   const std::optional<Error> failure = recorder_->failure();
   const ScopedFd fd = recorder_->TakeFd();
+  recorder_.reset();  // what its writer remembers of the stacks is as much as the report's own
   ScopedFd copy(fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
   auto recording = store::StrobeFile::Open(std::move(copy), Name());
   if (failure) {
@@ -91,6 +120,7 @@ bool RecordingSession::Report(int table_fd) {
   if (recording) {
     const PresentOptions present{.view = options_.view,
                                  .quiet = options_.quiet,
+                                 .table_is_all = outputs_.empty() && !stream_,
                                  .table_fd = table_fd,
                                  .recording_fd = fd.get()};
     good = Present(**recording, outputs_, present) && good;
@@ -98,7 +128,14 @@ bool RecordingSession::Report(int table_fd) {
     PrintError(recording.error());
     good = false;
   }
-  if (stream_ && !failure) {
+  const Place place = stream_ && !failure ? stream_->FindPlace() : Place::kOurs;
+  if (place != Place::kOurs) {
+    const std::string_view what =
+        place == Place::kNothing ? "was removed" : "was replaced by another file";
+    PrintError({ErrorCode::kIo, fmt::format("{} {} while it was written", Name(), what), {}});
+    good = false;
+  }
+  if (stream_ && !failure && place == Place::kOurs) {
     if (!options_.quiet || !good) {
       PrintNote(
           fmt::format("wrote {}; {}", Name(), write::HowToOpen(write::Format::kStrobe, Name())));
@@ -106,7 +143,7 @@ bool RecordingSession::Report(int table_fd) {
   } else if (!good) {
     Keep(fd.get());
   }
-  signals_.KeepNothing();
+  SaveNothing();
   return good;
 }
 

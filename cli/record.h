@@ -35,11 +35,10 @@ class RecordingSession {
 
  private:
   RecordingSession(const RecordOptions& options, StopSignals& signals);
-  Result<void> OpenOutputs();
   /// Where the recording goes while sampling: the .strobe asked for, or memory.
   Result<ScopedFd> OpenRecording();
-  /// What is left of the recording when a second signal ends the process.
-  void KeepOnSecond(int memory_fd);
+  /// What is left of the recording, which is in `fd`, when the process ends at once.
+  void SaveWhenGivingUp(int fd);
   /// `stream_`, or "memory".
   std::string Name() const;
   void Keep(int fd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/recorder.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -24,21 +25,23 @@ Result<ScopedFd> CreateMemoryFile() {
 }
 
 Recorder::Recorder(ScopedFd fd, std::string name, std::atomic<bool>& stop,
-                   std::function<void()> on_begun)
-    : name_(std::move(name)), stop_(stop), on_begun_(std::move(on_begun)), fd_(std::move(fd)) {}
+                   std::function<void(int)> on_place)
+    : name_(std::move(name)), stop_(stop), on_place_(std::move(on_place)), fd_(std::move(fd)) {}
 
 Recorder::~Recorder() = default;
 
 Result<void> Recorder::Begin(const Metadata& metadata) {
   metadata_ = metadata;
-  auto begun = BeginFile();
-  if (begun) {
-    if (on_begun_) on_begun_();
-  } else {
-    begun = BeginMemory(begun.error());
-  }
-  begun_ = begun.has_value();
-  return begun;
+  Result<int> place = fd_.get();
+  if (auto begun = BeginFile(); !begun) place = BeginMemory(begun.error());
+  if (!place) return std::unexpected(place.error());
+  begun_ = true;
+  TellPlace(*place);
+  return {};
+}
+
+void Recorder::TellPlace(int fd) const {
+  if (on_place_) on_place_(fd);
 }
 
 Result<void> Recorder::BeginFile() {
@@ -49,13 +52,15 @@ Result<void> Recorder::BeginFile() {
   return writer_->Begin(metadata_);
 }
 
-Result<void> Recorder::BeginMemory(const Error& error) {
+Result<int> Recorder::BeginMemory(const Error& error) {
   failure_ = error;
   stop_ = true;
   auto memory = CreateMemoryFile();
   if (!memory) return std::unexpected(error);
+  const int fd = memory->get();
   writer_ = std::make_unique<store::StrobeWriter>(*std::move(memory), "memory");
-  return writer_->Begin(metadata_);
+  if (auto begun = writer_->Begin(metadata_); !begun) return std::unexpected(begun.error());
+  return fd;
 }
 
 Result<void> Recorder::Append(const Tables& tables, std::span<const Sample> samples,
@@ -80,11 +85,20 @@ Result<void> Recorder::Finish(const Tables& tables, const Quality& quality) {
   return writer_->Finish(tables, quality);
 }
 
+void Recorder::Expect(const DeadlineSeries& series) { writer_->Expect(series); }
+
 Result<void> Recorder::MoveToMemory(const Error& error, const Tables& tables,
                                     const Quality& so_far) {
-  ScopedFd full = writer_->TakeFd();
-  if (auto begun = BeginMemory(error); !begun) return begun;
+  // Stays open until another place is told: who gives up copies from it.
+  const ScopedFd full = writer_->TakeFd();
+  const auto memory = BeginMemory(error);
+  if (!memory) return std::unexpected(memory.error());
+  auto copied = CopyToMemory(full.get(), tables, so_far);
+  TellPlace(*memory);
+  return copied;
+}
 
+Result<void> Recorder::CopyToMemory(int full, const Tables& tables, const Quality& so_far) {
   // Ids are dense and in order of appearance, so those in the file mean the same in `tables`.
   constexpr size_t kBatch = 4096;
   uint64_t copied = 0;
@@ -94,7 +108,8 @@ Result<void> Recorder::MoveToMemory(const Error& error, const Tables& tables,
     if (appended) appended = writer_->Append(tables, batch, so_far);
     batch.clear();
   };
-  if (auto file = store::StrobeFile::Open(std::move(full), name_)) {
+  ScopedFd reading(fcntl(full, F_DUPFD_CLOEXEC, 3));
+  if (auto file = store::StrobeFile::Open(std::move(reading), name_)) {
     auto read = (*file)->ForEachSample([&](const Sample& sample) {
       ++copied;
       batch.push_back(sample);

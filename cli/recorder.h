@@ -26,15 +26,17 @@ Result<ScopedFd> CreateMemoryFile();
 /// `stop` is set, and the sink goes on accepting, so that the sampler ends in good order.
 class Recorder final : public RecordingSink {
  public:
-  /// `on_begun` is called once the first bytes are in `fd`: it holds a recording from then on.
+  /// `on_place` is told the descriptor that holds the recording: once the first bytes are in `fd`,
+  /// and again when all has moved to memory.
   Recorder(ScopedFd fd, std::string name, std::atomic<bool>& stop,
-           std::function<void()> on_begun = {});
+           std::function<void(int)> on_place = {});
   ~Recorder() override;
 
   Result<void> Begin(const Metadata& metadata) override;
   Result<void> Append(const Tables& tables, std::span<const Sample> samples,
                       const Quality& so_far) override;
   Result<void> Finish(const Tables& tables, const Quality& quality) override;
+  void Expect(const DeadlineSeries& series) override;
 
   /// There is a recording, however short; in the file or in memory.
   bool begun() const { return begun_; }
@@ -47,12 +49,14 @@ class Recorder final : public RecordingSink {
 
  private:
   Result<void> BeginFile();
-  Result<void> BeginMemory(const Error& error);
+  Result<int> BeginMemory(const Error& error);
+  void TellPlace(int fd) const;
   Result<void> MoveToMemory(const Error& error, const Tables& tables, const Quality& so_far);
+  Result<void> CopyToMemory(int full, const Tables& tables, const Quality& so_far);
 
   std::string name_;
   std::atomic<bool>& stop_;
-  std::function<void()> on_begun_;
+  std::function<void(int)> on_place_;
   ScopedFd fd_;  // until Begin
   std::unique_ptr<store::StrobeWriter> writer_;
   bool begun_ = false;

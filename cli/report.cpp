@@ -4,28 +4,30 @@
 #include "cli/invoker.h"
 #include "cli/message.h"
 #include "cli/present.h"
+#include "cli/signals.h"
 #include "cli/verbs.h"
 
 namespace pystrobe::cli {
 
 int Report(const ReportOptions& options) {
+  CleanUpOnSignals();
   auto recording = store::StrobeFile::Open(options.file);
   if (!recording) {
-    PrintError(recording.error());
-    return ExitCodeFor(recording.error());
+    Error error = recording.error();
+    if (error.code == ErrorCode::kNotFound) {
+      error.hint = "Give the path of a recording; to make one: pystrobe attach PID -o FILE.strobe";
+    }
+    PrintError(error);
+    return ExitCodeFor(error);
   }
   const auto invoker = FindInvoker(geteuid(), kProcessEnvironment);
-  std::vector<OutputFile> outputs;
-  for (const OutputRequest& request : options.outputs) {
-    auto output = OutputFile::Open(request, options.force, invoker);
-    if (!output) {
-      PrintError(output.error());
-      return ExitCodeFor(output.error());
-    }
-    outputs.push_back(*std::move(output));
+  auto outputs = OpenOutputs(options.outputs, options.force, invoker, options.file);
+  if (!outputs) {
+    PrintError(outputs.error());
+    return ExitCodeFor(outputs.error());
   }
-  const PresentOptions present{.view = options.view, .table = outputs.empty()};
-  return Present(**recording, outputs, present) ? kExitOk : kExitFailure;
+  const PresentOptions present{.view = options.view, .table = outputs->empty()};
+  return Present(**recording, *outputs, present) ? kExitOk : kExitFailure;
 }
 
 }  // namespace pystrobe::cli

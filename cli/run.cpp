@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cli/children.h"
 #include "cli/message.h"
 #include "cli/record.h"
 #include "cli/run_command.h"
@@ -30,9 +31,20 @@ bool MayBecomePython(const Error& error) {
 
 void TellNothingSampled(const std::optional<Error>& last, Nanoseconds elapsed) {
   const std::string when = write::TimeText(static_cast<uint64_t>(elapsed.count()));
-  PrintNote(last ? fmt::format("nothing was sampled in the {} that the program took: {}", when,
-                               last->message)
-                 : fmt::format("nothing was sampled: the program ended after {}", when));
+  if (!last) {
+    PrintNote(fmt::format("nothing was sampled: the program ended after {}", when));
+    return;
+  }
+  std::string hint;
+  if (last->code == ErrorCode::kNotPython) {
+    hint =
+        "If it starts Python itself, as a shell does, let it become Python: sh -c 'exec python3 "
+        "...'; or attach to that child's PID while it runs.";
+  }
+  PrintError(
+      {last->code,
+       fmt::format("nothing was sampled in the {} that the program took: {}", when, last->message),
+       hint});
 }
 
 /// Attaches as soon as the child's interpreter is up. Tries often at first and seldom later, so
@@ -67,8 +79,14 @@ std::unique_ptr<remote::Sampler> AttachWhenUp(pid_t child, const remote::Sampler
 }
 
 /// Waits for the child's end. Its exit status, or ours when nobody can tell it.
-int ExitStatusOf(pid_t child, StopSignals& signals) {
-  WaitForEnd(child);
+/// `children`: what there is to say of its own children.
+int ExitStatusOf(pid_t child, ChildWatcher* watcher, StopSignals& signals, std::string& children) {
+  if (watcher != nullptr) {
+    watcher->Wait();
+  } else {
+    WaitForEnd(child);
+  }
+  children = ChildTimeNote({}, ReadChildUse(child));
   // From the moment it is reaped its pid may be another process'.
   signals.StopForwarding();
   const auto status = Reap(child);
@@ -108,8 +126,10 @@ int Run(const RunOptions& options) {
     PrintError(Wrap(watcher.error(), "the program runs, but is not sampled").error());
   }
   if (sampler != nullptr) end = (*session)->Sample(*sampler, /*show_progress=*/false);
-  const int status = ExitStatusOf(*child, signals);
+  std::string children;
+  const int status = ExitStatusOf(*child, watcher ? watcher->get() : nullptr, signals, children);
   if (sampler == nullptr) return status;
+  if (!children.empty() && !options.record.quiet) PrintNote(children);
   if (end == remote::EndReason::kTargetExecuted && !options.record.quiet) {
     PrintNote("the program replaced itself by another one (exec), which ended the sampling");
   }

@@ -2,21 +2,21 @@
 //
 // Signals while a recording is taken: the first asks to stop and report, the second gives up at
 // once and keeps what was recorded. Those that come within 200 ms of the first count as one with
-// it. [main thread; one StopSignals at a time]
+// it. SIGQUIT (Ctrl-\) does not wait for a second. [main thread; one StopSignals at a time]
 #pragma once
 
 #include <signal.h>
 #include <sys/types.h>
 
+#include <array>
 #include <atomic>
-#include <optional>
-#include <string>
-
-#include "cli/invoker.h"
 
 namespace pystrobe::cli {
 
-/// Handles SIGINT, SIGTERM and SIGHUP while it lives.
+/// From now on a signal that ends the process removes files that nothing came of before.
+void CleanUpOnSignals();
+
+/// Handles, while it lives, every signal that would end the process.
 class StopSignals {
  public:
   StopSignals();
@@ -34,17 +34,14 @@ class StopSignals {
   const sigset_t& mask() const { return mask_; }
 
   /// Signals go to this child: those sent to us alone are passed on, those of the terminal it got
-  /// itself. None stops us until StopForwarding().
+  /// itself. None stops us until StopForwarding(), but for the end of our CPU time.
   void ForwardTo(pid_t child);
   void StopForwarding();
-
-  /// What a second signal does before it ends the process: it copies the recording from descriptor
-  /// `fd` to a new file `path` (`fd` -1: it is in `path` already) and says where it is. Files that
-  /// are not kept (unkept_file.h) it removes in any case.
-  void KeepOnSecond(int fd, const std::string& path, const std::optional<Invoker>& owner);
-  void KeepNothing();
+  /// The child, or 0. [any thread, async-signal-safe]
+  static pid_t forwarded_to();
 
  private:
+  std::array<struct sigaction, _NSIG> old_actions_{};
   sigset_t mask_{};
   bool held_ = false;
 };

@@ -11,11 +11,17 @@
 #include <cstdlib>
 
 #include "cli/file_limit.h"
+#include "cli/message.h"
 #include "profiler/base/scoped_fd.h"
 #include "profiler/base/thread.h"
 
 namespace pystrobe::cli {
 namespace {
+
+enum class Watching { kNothing, kChild, kLastThing };
+
+// Of the one ChildWatcher; who calls for want of memory knows no object.
+std::atomic<Watching> watch;
 
 bool Become(const Invoker& invoker) {
   if (setgroups(invoker.groups.size(), invoker.groups.data()) != 0) return false;
@@ -28,15 +34,31 @@ bool Become(const Invoker& invoker) {
   return true;
 }
 
-/// In the child: never returns. Writes errno to `report` when the program cannot be started.
-[[noreturn]] void Start(const std::vector<std::string>& command,
-                        const std::optional<Invoker>& invoker, const sigset_t& mask,
-                        const struct sigaction& on_child, int report) {
+/// What exec wants. Made before the fork: a child must not run into our end for want of memory.
+std::vector<char*> ArgumentsOf(const std::vector<std::string>& command) {
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  // Handlers go with exec, an ignored signal and the mask do not.
+  return arguments;
+}
+
+/// Handlers go with exec, but a signal may come before, and ours are about our files.
+void DropHandlers() {
+  for (int signal = 1; signal < _NSIG; ++signal) {
+    struct sigaction action{};
+    if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    ::signal(signal, SIG_DFL);
+  }
+}
+
+/// In the child: never returns. Writes errno to `report` when the program cannot be started.
+[[noreturn]] void Start(const std::vector<char*>& arguments, const std::optional<Invoker>& invoker,
+                        const sigset_t& mask, const struct sigaction& on_child, int report) {
+  DropHandlers();
+  // An ignored signal and the mask stay with exec.
   signal(SIGPIPE, SIG_DFL);
+  signal(SIGXFSZ, SIG_DFL);
   sigaction(SIGCHLD, &on_child, nullptr);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   RestoreFileLimit();
@@ -74,8 +96,9 @@ Result<pid_t> Spawn(const std::vector<std::string>& command, const std::optional
   struct sigaction standard{}, on_child{};
   standard.sa_handler = SIG_DFL;
   sigaction(SIGCHLD, &standard, &on_child);
+  const std::vector<char*> arguments = ArgumentsOf(command);
   const pid_t child = fork();
-  if (child == 0) Start(command, invoker, mask, on_child, writing.get());
+  if (child == 0) Start(arguments, invoker, mask, on_child, writing.get());
   if (child < 0) return FailErrno(errno, ErrorCode::kIo, "cannot start a process");
   writing.reset();
   int error_number = 0;
@@ -94,14 +117,15 @@ int ShellStatus(int wait_status) {
 
 Result<std::unique_ptr<ChildWatcher>> ChildWatcher::Start(pid_t child, std::atomic<bool>& ended) {
   std::unique_ptr<ChildWatcher> watcher(new ChildWatcher(child));
-  // Signals are the main thread's business: they must interrupt its waits.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
+  watch = Watching::kChild;
+  // The kernel gives signals to the main thread while there is one, as they must interrupt its
+  // waits, and then to this one, for the child's sake.
   auto thread =
       StartThread("the program's end", [self = watcher.get(), &ended] { self->Watch(ended); });
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  if (!thread) return std::unexpected(thread.error());
+  if (!thread) {
+    watch = Watching::kNothing;
+    return std::unexpected(thread.error());
+  }
   watcher->thread_ = *std::move(thread);
   return watcher;
 }
@@ -112,6 +136,9 @@ ChildWatcher::~ChildWatcher() {
 
 void ChildWatcher::Watch(std::atomic<bool>& ended) {
   WaitForEnd(child_);
+  if (watch.exchange(Watching::kNothing) == Watching::kLastThing) {
+    _exit(Reap(child_).value_or(kExitFailure));
+  }
   ended = true;
   const std::lock_guard lock(mutex_);
   over_ = true;
@@ -123,10 +150,27 @@ bool ChildWatcher::WaitFor(Nanoseconds timeout) {
   return changed_.wait_for(lock, timeout, [this] { return over_; });
 }
 
+void ChildWatcher::Wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return over_; });
+}
+
+bool ChildWatcher::EndProcessWithChild() {
+  Watching expected = Watching::kChild;
+  return watch.compare_exchange_strong(expected, Watching::kLastThing);
+}
+
 void WaitForEnd(pid_t child) {
-  siginfo_t info{};
-  while (waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
-    continue;
+  constexpr Nanoseconds kNap = std::chrono::milliseconds(5);
+  for (;;) {
+    siginfo_t info{};
+    if (waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0) {
+      if (errno == EINTR) continue;
+      return;
+    }
+    if (info.si_code != CLD_TRAPPED) return;
+    // Told although not asked for: a thread of ours has it stopped for a moment, by ptrace.
+    std::this_thread::sleep_for(kNap);
   }
 }
 

@@ -32,8 +32,8 @@ Result<pid_t> Spawn(const std::vector<std::string>& command, const std::optional
 /// The exit status a shell would give: the program's own, or 128 + the signal that ended it.
 int ShellStatus(int wait_status);
 
-/// Watches a child from a thread of its own. The child is reaped by Reap() only, so its pid cannot
-/// become another process' before.
+/// Watches a child from a thread of its own, one at a time. The child is reaped by Reap() only, so
+/// its pid cannot become another process' before.
 class ChildWatcher {
  public:
   /// Sets `ended` when the child has ended. Fails when there may be no more threads.
@@ -45,6 +45,13 @@ class ChildWatcher {
 
   /// Waits at most `timeout`; true when the child has ended.
   bool WaitFor(Nanoseconds timeout);
+  /// Waits until the child has ended.
+  void Wait();
+
+  /// From now on the watcher alone ends the process: when its child has ended, with the status of
+  /// that; Wait() does not return. False when nobody watches, or the child has ended before. [any
+  /// thread, async-signal-safe]
+  static bool EndProcessWithChild();
 
  private:
   explicit ChildWatcher(pid_t child) : child_(child) {}

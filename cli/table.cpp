@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/text.h"
+#include "profiler/write/labels.h"
 #include "profiler/write/number_text.h"
 
 namespace pystrobe::cli {
@@ -18,6 +19,8 @@ constexpr int kGap = 2;
 constexpr int kNumbersWidth = kSelfWidth + kTotalWidth + kTimeWidth + kGap;
 /// From this share of self time on a row is drawn hot.
 constexpr double kHotShare = 0.10;
+/// In per cent: what would be shown as 0.0 is not worth a line.
+constexpr double kLeastShown = 0.05;
 
 struct Row {
   double self_share = 0, total_share = 0;
@@ -43,7 +46,8 @@ std::string_view Meaning(const Profile& profile, Mode mode) {
 
 std::string Heading(const Profile& profile, const TableOptions& options) {
   const Metadata& metadata = profile.recording->metadata();
-  const std::string command = CommandText(metadata.command, metadata.executable);
+  const std::string command =
+      CommandText(metadata.command, metadata.executable, options.terminal.ellipsis);
   const std::string rest =
       fmt::format(", pid {}, Python {}", metadata.pid, metadata.python_version);
   const int room = std::max(20, options.terminal.width - DisplayWidth(rest));
@@ -51,7 +55,7 @@ std::string Heading(const Profile& profile, const TableOptions& options) {
 }
 
 std::string Summary(const Profile& profile, const TableOptions& options) {
-  const size_t threads = profile.threads.size();
+  const size_t threads = profile.CountThreads();
   const auto range =
       static_cast<uint64_t>(std::max<int64_t>(0, profile.until_ns - profile.since_ns));
   std::string text = fmt::format(
@@ -72,11 +76,18 @@ std::string Summary(const Profile& profile, const TableOptions& options) {
 
 std::string Nothing(const Profile& profile, const TableOptions& options) {
   const Quality& quality = profile.recording->quality();
+  const uint64_t looks = std::min(quality.taken, profile.total.samples);
   std::string why;
+  const bool whole = profile.since_ns == 0 && profile.until_ns >= quality.duration_ns;
+  const bool nothing = profile.total.wall_ns == 0;
   if (quality.samples == 0) {
     why = "No samples were taken: the time was too short, or the program ended first.";
-  } else if (profile.total.wall_ns == 0 && profile.total.samples == 0) {
+  } else if (nothing && !whole) {
     why = "No samples lie in the part that was asked for.";
+  } else if (nothing || looks < write::kFewestSamples) {
+    why = fmt::format(
+        "Too few samples to say anything ({}). Sample for a longer time, or more often with -r.",
+        write::GroupDigits(looks));
   } else if (options.mode == Mode::kGil) {
     why = "No thread was seen with the interpreter's lock. --mode wall shows where they waited.";
   } else {
@@ -102,59 +113,65 @@ std::vector<Row> MakeRows(const Profile& profile, const std::vector<FunctionRow>
         {.self_share = static_cast<double>(self) / whole,
          .total_share = static_cast<double>(from.total.nanoseconds(options.mode)) / whole,
          .time = write::TimeText(self),
-         .function =
-             Printable(profile.tables().text(profile.tables().function(from.function).name)),
+         .function = Printable(
+             write::FunctionName(profile.tables().function(from.function), profile.tables())),
          .where = Where(profile.tables(), from, options.directory)});
   }
   return rows;
 }
 
-struct Columns {
-  int function, where;
-};
-
-/// Shares the room between function and place: each what it needs, and half when both need more.
-Columns ShareRoom(const std::vector<Row>& rows, int width) {
-  int function = 8, where = 9;  // the headings
-  for (const Row& row : rows) {
-    function = std::max(function, DisplayWidth(row.function));
-    where = std::max(where, DisplayWidth(row.where));
-  }
-  const int room = std::max(20, width - kNumbersWidth - kGap);
-  if (function + where > room) {
-    const int half = room / 2;
-    if (function <= half) {
-      where = room - function;
-    } else if (where <= half) {
-      function = room - where;
-    } else {
-      function = half;
-      where = room - half;
-    }
-  }
-  return {function, where};
+/// Whether every number of the row would be shown as zero.
+bool IsAllZero(const FunctionRow& row, const Weights& whole, Mode mode) {
+  const auto total = static_cast<double>(row.total.nanoseconds(mode));
+  return row.self.nanoseconds(mode) == 0 &&
+         total * 100 < kLeastShown * static_cast<double>(whole.nanoseconds(mode));
 }
 
-std::string RowText(const Row& row, Columns columns, const Palette& palette,
+/// The functions worth a row, in order. Of those without self time the program's own come first:
+/// with few samples there are as many as the import machinery has.
+std::vector<FunctionRow> OrderedRows(const Profile& profile, Mode mode) {
+  std::vector<FunctionRow> table = FunctionTable(profile, mode);
+  std::erase_if(table, [&](const FunctionRow& row) { return IsAllZero(row, profile.total, mode); });
+  const auto first = std::find_if(table.begin(), table.end(), [mode](const FunctionRow& row) {
+    return row.self.nanoseconds(mode) == 0;
+  });
+  const Tables& tables = profile.tables();
+  std::stable_partition(first, table.end(), [&](const FunctionRow& row) {
+    return IsProgramsOwn(tables.text(tables.function(row.function).file));
+  });
+  return table;
+}
+
+/// Those of function and place.
+TwoColumns LayOut(const std::vector<Row>& rows, int width) {
+  TwoColumns needed{8, 9};  // the headings
+  for (const Row& row : rows) {
+    needed.first = std::max(needed.first, DisplayWidth(row.function));
+    needed.second = std::max(needed.second, DisplayWidth(row.where));
+  }
+  return ShareRoom(needed, std::max(20, width - kNumbersWidth - kGap));
+}
+
+std::string RowText(const Row& row, TwoColumns columns, const Palette& palette,
                     std::string_view ellipsis) {
   const std::string_view style = row.self_share >= kHotShare ? palette.hot : std::string_view();
   const std::string_view reset = style.empty() ? std::string_view() : palette.reset;
-  const std::string function = CutStart(row.function, columns.function, ellipsis);
-  const std::string where = CutPath(row.where, columns.where, ellipsis);
+  const std::string function = CutStart(row.function, columns.first, ellipsis);
+  const std::string where = CutPath(row.where, columns.second, ellipsis);
   std::string text;
   text += fmt::format("{}{:>{}.1f}{}", style, row.self_share * 100, kSelfWidth, reset);
   text += fmt::format("{:>{}.1f}", row.total_share * 100, kTotalWidth);
   text += PadLeft(row.time, kTimeWidth) + std::string(kGap, ' ');
-  text += fmt::format("{}{}{}", style, PadRight(function, columns.function), reset);
+  text += fmt::format("{}{}{}", style, PadRight(function, columns.first), reset);
   text += std::string(kGap, ' ');
   return text + fmt::format("{}{}{}\n", palette.faint, where, palette.reset);
 }
 
-std::string HeadingRow(Columns columns, const Palette& palette) {
+std::string HeadingRow(TwoColumns columns, const Palette& palette) {
   const std::string gap(kGap, ' ');
   return fmt::format("{}{:>{}}{:>{}}{:>{}}{}{}{}{}{}\n", palette.strong, "self %", kSelfWidth,
                      "total %", kTotalWidth, "self", kTimeWidth, gap,
-                     PadRight("function", columns.function), gap, "file:line", palette.reset);
+                     PadRight("function", columns.first), gap, "file:line", palette.reset);
 }
 
 std::string Rest(const Profile& profile, const std::vector<FunctionRow>& table, size_t shown,
@@ -164,8 +181,53 @@ std::string Rest(const Profile& profile, const std::vector<FunctionRow>& table, 
   for (const FunctionRow& row : std::span(table).subspan(shown)) rest += row.self.nanoseconds(mode);
   const double share =
       static_cast<double>(rest) / static_cast<double>(profile.total.nanoseconds(mode));
-  return fmt::format("{:>{}.1f}  in {} other functions; --top {} shows all\n", share * 100,
-                     kSelfWidth, write::GroupDigits(table.size() - shown), table.size());
+  const size_t others = table.size() - shown;
+  return fmt::format("{:>{}.1f}  in {} other {}; --top {} shows all\n", share * 100, kSelfWidth,
+                     write::GroupDigits(others), others == 1 ? "function" : "functions",
+                     table.size());
+}
+
+/// The time of threads that were seen outside any Python function.
+uint64_t OutsidePython(const Profile& profile, Mode mode) {
+  uint64_t outside = 0;
+  for (const ThreadProfile& thread : profile.threads) {
+    if (thread.stacks.empty() || thread.stacks.front().stack != kEmptyStack) continue;
+    outside += thread.stacks.front().self.nanoseconds(mode) - thread.unseen.nanoseconds(mode);
+  }
+  return outside;
+}
+
+/// The CPU time of threads that were not sampled at all.
+uint64_t Unsampled(const Profile& profile, Mode mode) {
+  uint64_t unsampled = 0;
+  for (const ThreadProfile& thread : profile.threads) {
+    if (profile.tables().thread(thread.thread).is_real()) continue;
+    unsampled += thread.unseen.nanoseconds(mode);
+  }
+  return unsampled;
+}
+
+/// What is in no row, so that all self times come to 100 %.
+std::string InNoFunction(const Profile& profile, const TableOptions& options) {
+  constexpr int kIndent = kSelfWidth + kGap;
+  const auto whole = static_cast<double>(profile.total.nanoseconds(options.mode));
+  const uint64_t unsampled = Unsampled(profile, options.mode);
+  const uint64_t unseen = profile.unseen.nanoseconds(options.mode) - unsampled;
+  std::string text;
+  for (const auto& [time, what] :
+       {std::pair(OutsidePython(profile, options.mode), "outside any Python function"),
+        std::pair(unseen,
+                  "without a stack: before the first look at a thread, or while the "
+                  "sampler had no CPU"),
+        std::pair(unsampled,
+                  "CPU time of threads that lived too briefly to be seen (a higher "
+                  "-r sees more) or ran no Python")}) {
+    const double percent = static_cast<double>(time) / whole * 100;
+    if (percent < kLeastShown) continue;
+    text += fmt::format("{:>{}.1f}  ", percent, kSelfWidth);
+    text += Wrap(what, options.terminal.width, kIndent, kIndent);
+  }
+  return text;
 }
 
 }  // namespace
@@ -178,15 +240,16 @@ std::string FormatTable(const Profile& profile, const TableOptions& options) {
   if (profile.total.nanoseconds(options.mode) == 0) return out + Nothing(profile, options);
   out += Wrap(Summary(profile, options), width, 2) + "\n";
 
-  const std::vector<FunctionRow> table = FunctionTable(profile, options.mode);
+  const std::vector<FunctionRow> table = OrderedRows(profile, options.mode);
   const size_t shown = std::min<size_t>(options.top, table.size());
   const std::vector<Row> rows = MakeRows(profile, table, shown, options);
-  const Columns columns = ShareRoom(rows, width);
+  const TwoColumns columns = LayOut(rows, width);
   out += HeadingRow(columns, palette);
   for (const Row& row : rows) out += RowText(row, columns, palette, options.terminal.ellipsis);
-  out += Rest(profile, table, shown, options.mode);
-  for (const std::string_view line : {"self: time in the function itself, most of it at file:line",
-                                      "total: time in the function and in all that it called"}) {
+  out += Rest(profile, table, shown, options.mode) + InNoFunction(profile, options);
+  for (const std::string_view line :
+       {"self: time in the function itself; file:line is where most of it was spent",
+        "total: time in the function and in all that it called"}) {
     out += fmt::format("{}{}{}{}", line.starts_with("self") ? "\n" : "", palette.faint,
                        Wrap(line, width, 2), palette.reset);
   }

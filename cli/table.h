@@ -18,7 +18,8 @@ struct TableOptions {
   std::string directory;  ///< paths below it are shown relative to it; may be empty
 };
 
-/// What was sampled, the rows by self time, what was left out, and a two-line legend. When there is
+/// What was sampled, the rows by self time, what was left out or is in no function, and a two-line
+/// legend. When there is
 /// nothing to show it says so, and why.
 std::string FormatTable(const Profile& profile, const TableOptions& options);
 

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "profiler/base/ascii.h"
+
 namespace pystrobe::cli {
 namespace {
 
@@ -19,8 +21,7 @@ bool SpeaksUtf8(Environment environment) {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     std::string locale = environment(name).value_or("");
     if (locale.empty()) continue;
-    std::transform(locale.begin(), locale.end(), locale.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::ranges::transform(locale, locale.begin(), ToLower);
     return locale.find("utf-8") != std::string::npos || locale.find("utf8") != std::string::npos;
   }
   return true;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 
+#include "profiler/write/labels.h"
 #include "profiler/write/utf8.h"
 
 namespace pystrobe::cli {
@@ -63,6 +64,19 @@ Decoded DecodeFirst(std::string_view text) {
 bool MustEscape(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x200E || c == 0x200F || c == 0x2028 ||
          c == 0x2029 || (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
+}
+
+/// Where in `path` the part behind site-packages/ or the standard library's directory begins; 0: it
+/// is of neither.
+size_t RootOfLibrary(std::string_view path) {
+  for (const std::string_view packages : {"/site-packages/", "/dist-packages/"}) {
+    const size_t at = path.rfind(packages);
+    if (at != std::string_view::npos) return at + packages.size();
+  }
+  constexpr std::string_view kLibrary = "/lib/python3.";
+  const size_t library = path.rfind(kLibrary);
+  if (library == std::string_view::npos) return 0;
+  return path.find('/', library + kLibrary.size()) + 1;  // npos + 1 is 0
 }
 
 }  // namespace
@@ -166,28 +180,35 @@ std::string WrapLines(std::string_view text, int width, int indent) {
   return out;
 }
 
-std::string CommandText(const std::vector<std::string>& command, std::string_view executable) {
+std::string CommandText(const std::vector<std::string>& command, std::string_view executable,
+                        std::string_view ellipsis) {
   const std::string_view program = command.empty() ? executable : std::string_view(command[0]);
   std::string text(program.substr(program.rfind('/') + 1));
-  for (size_t i = 1; i < command.size(); ++i) text += " " + command[i];
+  for (size_t i = 1; i < command.size(); ++i) {
+    text += " " + write::FirstLine(command[i], ellipsis);
+  }
   return Printable(text);
 }
 
 std::string ShortPath(std::string_view path, std::string_view directory) {
-  for (const std::string_view packages : {"/site-packages/", "/dist-packages/"}) {
-    const size_t at = path.rfind(packages);
-    if (at != std::string_view::npos) return std::string(path.substr(at + packages.size()));
-  }
-  const size_t library = path.rfind("/lib/python3.");
-  if (library != std::string_view::npos) {
-    const size_t slash = path.find('/', library + std::string_view("/lib/python3.").size());
-    if (slash != std::string_view::npos) return std::string(path.substr(slash + 1));
-  }
+  if (const size_t root = RootOfLibrary(path); root > 0) return std::string(path.substr(root));
   if (directory.size() > 1 && path.size() > directory.size() + 1 && path.starts_with(directory) &&
       path[directory.size()] == '/') {
     return std::string(path.substr(directory.size() + 1));
   }
   return std::string(path);
+}
+
+TwoColumns ShareRoom(TwoColumns needed, int room) {
+  const int half = room / 2;
+  if (needed.first + needed.second <= room) return needed;
+  if (needed.first <= half) return {needed.first, room - needed.first};
+  if (needed.second <= half) return {room - needed.second, needed.second};
+  return {half, room - half};
+}
+
+bool IsProgramsOwn(std::string_view path) {
+  return !path.empty() && RootOfLibrary(path) == 0 && !path.starts_with("<frozen ");
 }
 
 std::string CutPath(std::string_view path, int width, std::string_view ellipsis) {

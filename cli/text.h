@@ -35,12 +35,23 @@ std::string Wrap(std::string_view paragraph, int width, int indent, int column =
 /// Lines of any text, each made printable, indented and wrapped.
 std::string WrapLines(std::string_view text, int width, int indent);
 
-/// A command for a heading: the program without its directory, and its arguments; safe to print.
-std::string CommandText(const std::vector<std::string>& command, std::string_view executable);
+/// A command for a heading: the program without its directory, and the first line of each argument,
+/// with `ellipsis` for more of them; safe to print.
+std::string CommandText(const std::vector<std::string>& command, std::string_view executable,
+                        std::string_view ellipsis);
 
 /// A source file named as briefly as stays clear: what follows site-packages/ or the standard
 /// library's directory, the path below `directory` (absolute, may be empty), else the whole path.
 std::string ShortPath(std::string_view path, std::string_view directory);
+
+/// Widths of two columns in `room` cells: what each needs, and half of it when both need more.
+struct TwoColumns {
+  int first, second;
+};
+TwoColumns ShareRoom(TwoColumns needed, int room);
+
+/// Whether a source file is the program's own: not installed, nor of the standard library.
+bool IsProgramsOwn(std::string_view path);
 
 /// `path` cut to `width` cells by leaving out leading directories: "…/web/views.py".
 std::string CutPath(std::string_view path, int width, std::string_view ellipsis);

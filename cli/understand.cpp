@@ -15,6 +15,12 @@ bool SameFile(const std::string& a, const std::string& b) {
   return std::filesystem::path(a).lexically_normal() == std::filesystem::path(b).lexically_normal();
 }
 
+/// Names that the kernel has for it; what is written to one of them is not to be mixed with a
+/// table.
+bool IsStandardOutput(const std::string& path) {
+  return path == "-" || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
+}
+
 }  // namespace
 
 Result<remote::PauseMode> UnderstandPause(const std::string& text) {
@@ -73,7 +79,8 @@ Result<std::vector<OutputRequest>> UnderstandOutputs(const RawOptions& raw) {
     if (raw.outputs.empty()) return std::vector{OutputRequest{"-", *named}};
   }
   std::vector<OutputRequest> outputs;
-  for (const std::string& path : raw.outputs) {
+  for (const std::string& name : raw.outputs) {
+    const std::string path = IsStandardOutput(name) ? "-" : name;
     const auto format = named ? named : write::FormatByFileName(path);
     if (!format) {
       return Usage(

@@ -13,48 +13,56 @@ namespace {
 
 /// More outputs than anyone names; those beyond are removed by their owners only.
 constexpr size_t kSlots = 64;
-std::array<std::atomic<const char*>, kSlots> unkept;
+std::array<std::atomic<const UnkeptFile::Entry*>, kSlots> unkept;
 
-/// A path stays allocated: a handler may be about to read it.
-const std::string* Remember(std::string path) {
-  static std::deque<std::string> paths;
-  return &paths.emplace_back(std::move(path));
+/// An entry stays allocated: a handler may be about to read it.
+const UnkeptFile::Entry* Remember(UnkeptFile::Entry entry) {
+  static std::deque<UnkeptFile::Entry> entries;
+  return &entries.emplace_back(std::move(entry));
 }
 
-void Replace(const char* from, const char* to) {
-  for (std::atomic<const char*>& slot : unkept) {
-    const char* expected = from;
+void Replace(const UnkeptFile::Entry* from, const UnkeptFile::Entry* to) {
+  for (auto& slot : unkept) {
+    const UnkeptFile::Entry* expected = from;
     if (slot.compare_exchange_strong(expected, to)) return;
   }
 }
 
-}  // namespace
-
-UnkeptFile::UnkeptFile(std::string path) : path_(Remember(std::move(path))) {
-  Replace(nullptr, path_->c_str());
+/// [async-signal-safe]
+void Remove(const UnkeptFile::Entry& entry) {
+  const char* path = entry.path.c_str();
+  if (PlaceOf(path, entry.file) == Place::kOurs) ::unlink(path);
 }
 
-UnkeptFile::UnkeptFile(UnkeptFile&& other) noexcept : path_(std::exchange(other.path_, nullptr)) {}
+}  // namespace
+
+UnkeptFile::UnkeptFile(std::string path, int fd)
+    : entry_(Remember({std::move(path), IdentityOf(fd)})) {
+  Replace(nullptr, entry_);
+}
+
+UnkeptFile::UnkeptFile(UnkeptFile&& other) noexcept
+    : entry_(std::exchange(other.entry_, nullptr)) {}
 
 UnkeptFile& UnkeptFile::operator=(UnkeptFile&& other) noexcept {
   // The other one's destructor settles what becomes of ours.
-  std::swap(path_, other.path_);
+  std::swap(entry_, other.entry_);
   return *this;
 }
 
 UnkeptFile::~UnkeptFile() {
-  if (path_ != nullptr) ::unlink(path_->c_str());
+  if (entry_ != nullptr) Remove(*entry_);
   Keep();
 }
 
 void UnkeptFile::Keep() {
-  if (path_ != nullptr) Replace(path_->c_str(), nullptr);
-  path_ = nullptr;
+  if (entry_ != nullptr) Replace(entry_, nullptr);
+  entry_ = nullptr;
 }
 
 void UnkeptFile::RemoveAll() {
-  for (const std::atomic<const char*>& slot : unkept) {
-    if (const char* path = slot.load()) ::unlink(path);
+  for (const auto& slot : unkept) {
+    if (const Entry* entry = slot.load()) Remove(*entry);
   }
 }
 

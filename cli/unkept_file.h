@@ -5,14 +5,17 @@
 
 #include <string>
 
+#include "cli/file_place.h"
+
 namespace pystrobe::cli {
 
 /// Removes the file at a path when it goes, unless Keep() came first; also when the process gives
-/// up without destructors (signals.h). Move-only. [main thread]
+/// up without destructors (give_up.h). A file that others put there stays. Move-only. [main thread]
 class UnkeptFile {
  public:
   UnkeptFile() = default;  ///< no file
-  explicit UnkeptFile(std::string path);
+  /// The one open as `fd`, at `path` (no symbolic link).
+  UnkeptFile(std::string path, int fd);
   UnkeptFile(UnkeptFile&& other) noexcept;
   UnkeptFile& operator=(UnkeptFile&& other) noexcept;
   ~UnkeptFile();
@@ -23,8 +26,13 @@ class UnkeptFile {
   /// Removes all there are, before the process ends. [async-signal-safe]
   static void RemoveAll();
 
+  struct Entry {
+    std::string path;
+    FileIdentity file;
+  };
+
  private:
-  const std::string* path_ = nullptr;
+  const Entry* entry_ = nullptr;
 };
 
 }  // namespace pystrobe::cli

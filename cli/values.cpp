@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/values.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
 
+#include "profiler/base/ascii.h"
 #include "profiler/write/number_text.h"
 #include "sampler/remote/sampler.h"
 
@@ -21,13 +23,35 @@ std::optional<double> TakeNumber(std::string_view& text) {
   return value;
 }
 
+/// The letters at the start of `text`, which is moved behind them.
+std::string_view TakeLetters(std::string_view& text) {
+  const auto end = std::find_if_not(text.begin(), text.end(), IsLetter);
+  const std::string_view letters = text.substr(0, static_cast<size_t>(end - text.begin()));
+  text.remove_prefix(letters.size());
+  return letters;
+}
+
 std::optional<double> SecondsPerUnit(std::string_view unit) {
-  if (unit.empty() || unit == "s") return 1;
+  if (unit == "s") return 1;
   if (unit == "ms") return 1e-3;
   if (unit == "us") return 1e-6;
   if (unit == "m" || unit == "min") return 60;
   if (unit == "h") return 3600;
   return std::nullopt;
+}
+
+/// A number of seconds, or numbers with units one after another: "1h30m".
+std::optional<double> SecondsOf(std::string_view text) {
+  double seconds = 0;
+  for (bool first = true; first || !text.empty(); first = false) {
+    const std::optional<double> number = TakeNumber(text);
+    if (!number) return std::nullopt;
+    if (first && text.empty()) return number;
+    const std::optional<double> unit = SecondsPerUnit(TakeLetters(text));
+    if (!unit || (!first && *number < 0)) return std::nullopt;
+    seconds += *number * *unit;
+  }
+  return seconds;
 }
 
 }  // namespace
@@ -60,23 +84,20 @@ Result<double> ParseRate(std::string_view text) {
 Result<Nanoseconds> ParseDuration(std::string_view option, std::string_view text,
                                   bool zero_allowed) {
   const std::string hint =
-      fmt::format("Give seconds, or a number with ms, s, m or h: {} 10, {} 500ms.", option, option);
-  std::string_view rest = text;
-  const std::optional<double> number = TakeNumber(rest);
-  const std::optional<double> unit = SecondsPerUnit(rest);
-  if (!number || !unit) {
+      fmt::format("Give seconds, or numbers with ms, s, m or h: {} 10, {} 1h30m.", option, option);
+  const std::optional<double> seconds = SecondsOf(text);
+  if (!seconds) {
     return FailWithHint(ErrorCode::kInvalidArgument, hint, "{} '{}' is not a time", option, text);
   }
-  const double seconds = *number * *unit;
-  if (seconds < 0 || (seconds == 0 && !zero_allowed)) {
+  if (*seconds < 0 || (*seconds == 0 && !zero_allowed)) {
     return FailWithHint(ErrorCode::kInvalidArgument, hint, "{} '{}' is not above 0", option, text);
   }
   constexpr double kCentury = 100 * 365.25 * 86400;
-  if (seconds > kCentury) {
+  if (*seconds > kCentury) {
     return FailWithHint(ErrorCode::kInvalidArgument, "Leave the option out to have no limit.",
                         "{} '{}' is above a century", option, text);
   }
-  return Nanoseconds(static_cast<int64_t>(std::llround(seconds * 1e9)));
+  return Nanoseconds(static_cast<int64_t>(std::llround(*seconds * 1e9)));
 }
 
 Result<double> ParseShare(std::string_view option, std::string_view text) {

@@ -135,6 +135,18 @@ def report_of_kept(pystrobe: Pystrobe, finished: Finished) -> dict[str, Any]:
         kept.unlink()
 
 
+def with_few_descriptors(pystrobe: Pystrobe, limit: int, *arguments: str) -> Finished:
+    """It can open no more files at once than that."""
+    done = subprocess.run(
+        [str(pystrobe.executable), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
+    )
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
 def without_threads(pystrobe: Pystrobe, *arguments: str) -> Finished:
     """A limit on the stack is also the size of a thread's, and this one fits nowhere."""
     size = 1 << 50

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from find import Interpreter
+from probing import until
 from pystrobe_command import Finished, Pystrobe
 from running import running
 
@@ -72,6 +73,23 @@ def test_zombie(pystrobe: Pystrobe, verb: str) -> None:
         refused(pystrobe.run(verb, str(zombie.pid)), "zombie")
     finally:
         zombie.wait()
+
+
+@pytest.mark.parametrize("verb", ["attach", "dump"])
+def test_a_process_whose_main_thread_has_ended(pystrobe: Pystrobe, verb: str) -> None:
+    script = (
+        "import ctypes, threading, time\n"
+        "threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        "print(flush=True)\n"
+        "ctypes.CDLL(None).syscall(60, 0)\n"  # exit, of this thread alone
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        stat = Path(f"/proc/{process.pid}/stat")
+        until(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "Z")
+        refused(pystrobe.run(verb, str(process.pid)), "main thread", "others run on")
+        process.kill()
 
 
 @pytest.mark.parametrize("verb", ["attach", "dump"])
@@ -195,7 +213,8 @@ def test_foreign_recording(pystrobe: Pystrobe, tmp_path: Path, content: bytes) -
 
 
 def test_missing_recording(pystrobe: Pystrobe) -> None:
-    refused(pystrobe.run("report", "/nonexistent.strobe"), "/nonexistent.strobe")
+    """Says how to make one."""
+    refused(pystrobe.run("report", "/no/a.strobe"), "/no/a.strobe", "pystrobe attach PID -o")
 
 
 def test_damaged_recording(pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -15,7 +16,7 @@ from collapsed import Stack
 from conftest import oracle_of
 from find import Interpreter
 from pystrobe_command import Pystrobe, Recorded
-from running import Running, running
+from running import Running, apart, cpus, running
 
 PAUSES = pytest.mark.parametrize("pause", ["preempt", "ptrace", "none"])
 
@@ -92,7 +93,8 @@ def test_stopped_target_stays_stopped(pystrobe: Pystrobe, newest: Interpreter, p
 def test_killed_sampler_leaves_no_trace(
     pystrobe: Pystrobe, newest: Interpreter, pause: str
 ) -> None:
-    kept = ["Cpus_allowed", "SigBlk", "SigIgn", "SigCgt", "SigQ", "Threads", "NoNewPrivs"]
+    signals = ["SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt"]
+    kept = ["Cpus_allowed", *signals, "Threads", "NoNewPrivs"]
     with running(newest, "tower") as target:
         before = {key: target.status(key) for key in kept}
         nice = os.getpriority(os.PRIO_PROCESS, target.pid)
@@ -218,3 +220,62 @@ def test_two_samplers_at_once(pystrobe: Pystrobe, newest: Interpreter) -> None:
         recorded = Recorded(pystrobe, path, pystrobe.run("--version"))
         verdict = oracle_of("tower", newest).judge(recorded.collapsed())
         assert not verdict.impossible, verdict.describe()
+
+
+def sleeps(pid: int) -> int:
+    """How often the main thread of a process went to sleep."""
+    for line in Path(f"/proc/{pid}/task/{pid}/status").read_text().splitlines():
+        if line.startswith("voluntary_ctxt_switches:"):
+            return int(line.split()[1])
+    raise KeyError(pid)
+
+
+@pytest.mark.parametrize("pinned", [False, True], ids=["unpinned", "apart"])
+def test_the_sampler_sleeps_through_most_deadlines(
+    pystrobe: Pystrobe, newest: Interpreter, pinned: bool
+) -> None:
+    if len(cpus()) < 2:
+        pytest.skip("with one CPU the sampler is awake for each sample")
+    target_cpu, sampler_cpu = apart() if pinned else (None, None)
+    with running(newest, "tower", cpu=target_cpu) as target:
+        arguments = ["attach", str(target.pid), "-r", "1000", "-d", "3", "-f", "json", "-o", "-"]
+        sampler = pystrobe.start(*arguments, cpu=sampler_cpu)
+        time.sleep(2.7)
+        slept = sleeps(sampler.pid)
+        quality = json.loads(sampler.communicate()[0])["quality"]
+    assert slept < 0.3 * quality["taken"]
+    # Not because it was late for them.
+    assert quality["taken"] > 0.9 * quality["deadlines"] > 1500
+    assert quality["late"] < 0.2 * quality["taken"]
+    assert quality["proved"] > 0.99 * quality["taken"]
+
+
+@pytest.mark.parametrize("duration", [2.5, 1.2], ids=["in between", "at the end"])
+def test_time_in_which_the_sampler_was_stopped_goes_to_no_stack(
+    pystrobe: Pystrobe, newest: Interpreter, duration: float
+) -> None:
+    arguments = ["-r", "1000", "-d", f"{duration}", "-f", "json", "-o", "-"]
+    with running(newest, "tower") as target:
+        sampler = pystrobe.start("attach", str(target.pid), *arguments)
+        time.sleep(0.6)
+        sampler.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        sampler.send_signal(signal.SIGCONT)
+        report = json.loads(sampler.communicate()[0])
+    # All but the last tenth of a second, for which the first look after it stands.
+    assert 0.8e9 < report["unseen"]["wall_ns"] < 1.2e9
+    total, unseen = report["total"], report["unseen"]
+    share = unseen["wall_ns"] / total["wall_ns"]
+    assert unseen["cpu_ns"] / total["cpu_ns"] == pytest.approx(share, abs=0.15)
+    quality = report["quality"]
+    # Samples are stored in microseconds.
+    assert quality["unseen_ns"] == pytest.approx(report["unseen"]["wall_ns"], abs=2000)
+    assert report["total"]["wall_ns"] == pytest.approx(quality["duration_ns"], rel=0.02)
+    assert quality["lost"] > 700
+    assert quality["taken"] + quality["lost"] == quality["deadlines"]
+
+
+def test_a_low_rate_leaves_no_time_out(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    with running(newest, "tower") as target:
+        report = pystrobe.attach(target.pid, seconds=2.5, rate=1).json()
+    assert report["total"]["wall_ns"] == pytest.approx(report["quality"]["duration_ns"], rel=0.02)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -39,6 +40,17 @@ def test_run_reports_on_stderr(pystrobe: Pystrobe, newest: Interpreter, tmp_path
     assert finished.out == "out -r --top\n"
     assert "self %" in finished.err
     assert "script.py" in finished.err
+
+
+def test_run_samples_by_ptrace_until_the_program_ends(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    """A child that its own parent traces is told of by wait() whenever it stops."""
+    finished = run_python(pystrobe, newest, "--pause", "ptrace", script(tmp_path, BUSY * 2))
+    assert finished.code == 0, finished
+    samples = re.search(r"Quality: \w+; ([\d,]+) samples", finished.err)
+    assert samples, finished
+    assert int(samples[1].replace(",", "")) > 50, finished
 
 
 def test_run_module(pystrobe: Pystrobe, newest: Interpreter) -> None:
@@ -106,10 +118,51 @@ def test_run_leaves_ctrl_c_to_the_program(
     assert "self %" in shown.text
 
 
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGALRM, signal.SIGQUIT])
+def test_signals_sent_to_run_are_for_the_program(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path, number: signal.Signals
+) -> None:
+    text = "import signal, sys\n"
+    text += f"signal.signal({int(number)}, lambda *_: sys.exit(5))\n"
+    text += "print('ready', flush=True)\nwhile True: sum(range(1000))\n"
+    command = ("run", "--python", newest.command()[0], script(tmp_path, text))
+    sampler = pystrobe.start(*command)
+    assert sampler.stdout
+    sampler.stdout.readline()
+    time.sleep(0.5)
+    sampler.send_signal(number)
+    _, err = sampler.communicate(timeout=30)
+    assert sampler.returncode == 5, err
+    assert "self %" in err
+
+
 def test_run_what_is_not_python(pystrobe: Pystrobe) -> None:
     finished = pystrobe.run("run", "--", "sh", "-c", "sleep 0.2; exit 4")
     assert finished.code == 4
     assert "nothing was sampled" in finished.err
+    assert "exec python3" in finished.err
+
+
+FORKING = """
+import os, time
+if os.fork() == 0:
+    end = time.process_time() + 1
+    while time.process_time() < end:
+        pass
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_run_tells_of_children_and_of_a_thread_that_is_not_there(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    finished = run_python(pystrobe, newest, "--thread", "nosuch", script(tmp_path, FORKING))
+    assert "no thread matches 'nosuch' so far" in finished.err
+    assert finished.err.count("the recording has: ") == 1
+    assert re.search(
+        r"child processes that have ended used [\d.]+ m?s of CPU time and were not", finished.err
+    )
 
 
 def test_run_tells_the_status_where_ended_children_are_ignored(pystrobe: Pystrobe) -> None:

@@ -52,7 +52,13 @@ def test_reader_that_goes_away(pystrobe: Pystrobe, newest: Interpreter) -> None:
     assert "ipe" not in err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+STOPPING = [
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2),
+    *(signal.SIGALRM, signal.SIGPROF, signal.SIGXCPU, signal.SIGRTMIN, signal.SIGRTMAX),
+]
+
+
+@pytest.mark.parametrize("number", STOPPING)
 def test_signals_stop_and_report(
     pystrobe: Pystrobe, newest: Interpreter, number: signal.Signals
 ) -> None:
@@ -77,6 +83,37 @@ def test_two_signals_at_once_are_one(pystrobe: Pystrobe, newest: Interpreter) ->
         out, err = sampler.communicate(timeout=30)
         assert sampler.returncode == 0, (out, err)
     assert "Quality:" in out
+
+
+def test_ctrl_backslash_gives_up_at_once_and_keeps_the_recording(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    page, recording = tmp_path / "a.html", tmp_path / "a.strobe"
+    for output in (page, recording):
+        with running(newest, "tower") as target:
+            shown = OnTerminal(
+                str(pystrobe.executable), "attach", str(target.pid), "-o", str(output)
+            )
+            shown.read_until(r"0:0[2-9]  ")
+            shown.type("\x1c")
+            assert shown.finish() == 128 + signal.SIGQUIT, shown.text
+        match = re.search(r"what was recorded is in (\S+\.strobe)", shown.text)
+        assert match, shown.text
+        assert "self %" in pystrobe.succeed("report", match[1]).out
+        os.unlink(match[1])
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_as_big_as_files_may_be_loses_no_recording(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.strobe"
+    with running(newest, "tower") as target:
+        attach = f"exec {pystrobe.executable} attach {target.pid} -d 20 -r 10000 -o {path}"
+        command = ["bash", "-c", f"ulimit -f 8; {attach}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done
+    assert "File too large" in done.stderr
 
 
 def test_progress_and_ctrl_c_on_a_terminal(pystrobe: Pystrobe, newest: Interpreter) -> None:

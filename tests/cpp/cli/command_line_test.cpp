@@ -37,10 +37,14 @@ TEST(CommandLine, HelpAndVersion) {
   EXPECT_THAT(ParseAs<PrintAndExit>({}).text, HasSubstr("Usage: pystrobe VERB"));
   EXPECT_THAT(ParseAs<PrintAndExit>({"--help"}).text, HasSubstr("Exit status"));
   EXPECT_THAT(ParseAs<PrintAndExit>({"--version"}).text, HasSubstr("pystrobe 0."));
+  EXPECT_THAT(ParseAs<PrintAndExit>({"version"}).text, HasSubstr("pystrobe 0."));
+  EXPECT_THAT(ParseAs<PrintAndExit>({"help"}).text, HasSubstr("Exit status"));
+  EXPECT_THAT(ParseAs<PrintAndExit>({"help", "version"}).text, HasSubstr("Exit status"));
   for (const char* verb : {"attach", "run", "dump", "report", "doctor"}) {
     const std::string help = ParseAs<PrintAndExit>({verb, "--help"}).text;
     EXPECT_THAT(help, HasSubstr(std::string("Usage: pystrobe ") + verb));
     EXPECT_THAT(help, HasSubstr("Examples:"));
+    EXPECT_EQ(ParseAs<PrintAndExit>({"help", verb}).text, help);
   }
 }
 
@@ -138,6 +142,8 @@ TEST(CommandLine, RefusesWithTheWordThatIsWrong) {
   EXPECT_THAT(Refusal({"attach", "1", "--top", "0"}), HasSubstr("'0'"));
   EXPECT_THAT(Refusal({"report"}), HasSubstr("file"));
   EXPECT_THAT(Refusal({"frobnicate"}), HasSubstr("'frobnicate'"));
+  EXPECT_THAT(Refusal({"help", "frobnicate"}), HasSubstr("no verb 'frobnicate'"));
+  EXPECT_THAT(Refusal({"help", "run", "x.py"}), HasSubstr("'x.py' is one too many"));
 }
 
 TEST(CommandLine, AWrongVerbGetsTheRightHint) {

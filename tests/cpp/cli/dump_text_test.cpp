@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
+#include "cli/text.h"
+
 namespace pystrobe::cli {
 namespace {
 
@@ -53,6 +57,21 @@ TEST(DumpText, FoldsRecursion) {
               HasSubstr("    fib  f.py:2\n    (the same line 1,499 more times)"));
   dump.threads[0].frames.assign(3, fib);
   EXPECT_THAT(DumpText(dump, {}), Not(HasSubstr("more times")));
+}
+
+TEST(DumpText, FitsTheTerminal) {
+  auto dump = MakeDump();
+  dump.threads[0].frames[0].function = "Outer.method.<locals>.inner.<locals>.the_function";
+  dump.threads[0].frames[1].file = "/srv/a/long/way/down/to/the/directory/of/the/module/app.py";
+  const std::string text = DumpText(dump, {.is_terminal = true, .width = 80});
+  EXPECT_THAT(text, HasSubstr("    …<locals>.inner.<locals>.the_function  /srv/app.py:12\n"
+                              "    main                                   "));
+  EXPECT_THAT(text, HasSubstr("…/directory/of/the/module/app.py:3\n"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(DisplayWidth(line), 80) << line;
+  const std::string whole = DumpText(dump, {.width = 80});
+  EXPECT_THAT(whole, HasSubstr("    Outer.method.<locals>.inner.<locals>.the_function  /srv/app"));
+  EXPECT_THAT(whole, HasSubstr("  /srv/a/long/way/down/to/the/directory/of/the/module/app.py:3\n"));
 }
 
 TEST(DumpText, LocalsStandBelowTheirFrame) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -38,6 +39,11 @@ class OutputFileTest : public ::testing::Test {
 
   void Make(const std::string& name, const std::string& contents) const {
     std::ofstream(Path(name)) << contents;
+  }
+
+  /// Files, whatever their names.
+  long Count() const {
+    return std::distance(fs::directory_iterator(directory_), fs::directory_iterator());
   }
 
   fs::path directory_;
@@ -126,6 +132,182 @@ TEST_F(OutputFileTest, AFailedWriterLeavesNoHalfFile) {
   });
   EXPECT_FALSE(filled);
   EXPECT_FALSE(fs::exists(Path("half.json")));
+}
+
+TEST_F(OutputFileTest, AFailedWriterLeavesOldContents) {
+  Make("old.json", "old");
+  auto file = Open("old.json", true);
+  ASSERT_TRUE(file);
+  EXPECT_FALSE(file->Fill([&](write::Output& output) -> Result<void> {
+    (void)output.Write(std::string(100'000, 'x'));
+    EXPECT_EQ(Contents("old.json"), "old");
+    return Fail(ErrorCode::kInvalidArgument, "no");
+  }));
+  EXPECT_EQ(Contents("old.json"), "old");
+  EXPECT_EQ(Count(), 1);
+}
+
+TEST_F(OutputFileTest, ALinkedFileIsReplacedWhereItIs) {
+  Make("old.json", "old");
+  fs::permissions(Path("old.json"), fs::perms(0640));
+  fs::create_symlink("old.json", Path("link.json"));
+  auto file = Open("link.json", true);
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(file->Fill([](write::Output& output) { return output.Write("new"); }));
+  EXPECT_TRUE(fs::is_symlink(Path("link.json")));
+  EXPECT_EQ(Contents("old.json"), "new");
+  EXPECT_EQ(fs::status(Path("old.json")).permissions(), fs::perms(0640));
+  EXPECT_EQ(Count(), 2);
+}
+
+TEST_F(OutputFileTest, AFileOfTwoNamesStaysOne) {
+  Make("old.json", "older and longer");
+  fs::create_hard_link(Path("old.json"), Path("other.json"));
+  auto file = Open("old.json", true);
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(file->Fill([](write::Output& output) { return output.Write("new"); }));
+  EXPECT_EQ(Contents("other.json"), "new");
+  EXPECT_EQ(Count(), 2);
+}
+
+TEST_F(OutputFileTest, AFileThatWasRemovedIsMadeAgain) {
+  auto file = Open("new.json");
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->FindPlace(), Place::kOurs);
+  fs::remove(Path("new.json"));
+  EXPECT_EQ(file->FindPlace(), Place::kNothing);
+  EXPECT_TRUE(file->Fill([](write::Output& output) { return output.Write("new"); }));
+  EXPECT_EQ(Contents("new.json"), "new");
+}
+
+TEST_F(OutputFileTest, ADirectoryThatWasRemovedIsReported) {
+  fs::create_directory(Path("gone"));
+  auto file = Open("gone/new.json");
+  ASSERT_TRUE(file);
+  fs::remove_all(Path("gone"));
+  const auto filled = file->Fill([](write::Output& output) { return output.Write("new"); });
+  ASSERT_FALSE(filled);
+  EXPECT_THAT(filled.error().message, HasSubstr("removed"));
+}
+
+TEST_F(OutputFileTest, GivingUpLeavesOldContents) {
+  Make("old.json", "old");
+  auto file = Open("old.json", true);
+  EXPECT_TRUE(file->Fill([](write::Output& output) {
+    (void)output.Write(std::string(100'000, 'x'));
+    UnkeptFile::RemoveAll();
+    return output.Write("new");
+  }));
+  EXPECT_EQ(Count(), 1);
+}
+
+/// Another tool puts its file in the place of ours.
+class ReplacedFileTest : public OutputFileTest {
+ protected:
+  void Replace() const {
+    Make("theirs", "theirs");
+    fs::rename(Path("theirs"), Path("out.json"));
+  }
+};
+
+TEST_F(ReplacedFileTest, IsLeftAsItIs) {
+  for (const bool there_before : {false, true}) {
+    if (there_before) Make("out.json", "old");
+    auto file = Open("out.json", there_before);
+    ASSERT_TRUE(file);
+    Replace();
+    EXPECT_EQ(file->FindPlace(), Place::kAnother);
+    const auto filled = file->Fill([](write::Output& output) { return output.Write("new"); });
+    ASSERT_FALSE(filled);
+    EXPECT_THAT(filled.error().message, HasSubstr("out.json: another file took its place"));
+    EXPECT_EQ(Contents("out.json"), "theirs");
+    fs::remove(Path("out.json"));
+  }
+}
+
+TEST_F(ReplacedFileTest, IsLeftAsItIsWhileOursIsWritten) {
+  for (const bool in_place : {false, true}) {
+    Make("out.json", "old");
+    if (in_place) fs::create_hard_link(Path("out.json"), Path("other.json"));
+    auto file = Open("out.json", true);
+    ASSERT_TRUE(file);
+    const auto filled = file->Fill([&](write::Output& output) {
+      Replace();
+      return output.Write("new");
+    });
+    ASSERT_FALSE(filled);
+    EXPECT_THAT(filled.error().message, HasSubstr("another file took its place"));
+    EXPECT_EQ(Contents("out.json"), "theirs");
+  }
+}
+
+TEST_F(ReplacedFileTest, IsLeftAsItIsWhenWritingFails) {
+  for (const bool in_place : {false, true}) {
+    Make("out.json", "old");
+    if (in_place) fs::create_hard_link(Path("out.json"), Path("other.json"));
+    auto file = Open("out.json", true);
+    ASSERT_TRUE(file);
+    EXPECT_FALSE(file->Fill([&](write::Output&) -> Result<void> {
+      Replace();
+      return Fail(ErrorCode::kIo, "disk full");
+    }));
+    EXPECT_EQ(Contents("out.json"), "theirs");
+  }
+}
+
+TEST_F(ReplacedFileTest, IsLeftAsItIsWhenNothingCameOfOurs) {
+  {
+    auto file = Open("out.json");
+    ASSERT_TRUE(file);
+    Replace();
+    UnkeptFile::RemoveAll();
+    EXPECT_EQ(Contents("out.json"), "theirs");
+  }
+  EXPECT_EQ(Contents("out.json"), "theirs");
+}
+
+TEST_F(ReplacedFileTest, WhatWasMovedAwayIsNotOverwritten) {
+  Make("out.json", "old");
+  auto file = Open("out.json", true);
+  ASSERT_TRUE(file);
+  fs::rename(Path("out.json"), Path("moved.json"));
+  EXPECT_TRUE(file->Fill([](write::Output& output) { return output.Write("new"); }));
+  EXPECT_EQ(Contents("out.json"), "new");
+  EXPECT_EQ(Contents("moved.json"), "old");
+}
+
+TEST_F(OutputFileTest, APipeWithoutAReaderIsRefused) {
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  const auto refused = Open("pipe");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("nobody reads"));
+  EXPECT_THAT(refused.error().hint, HasSubstr("cat"));
+  const ScopedFd reader(::open(Path("pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  EXPECT_TRUE(Open("pipe"));
+}
+
+TEST_F(OutputFileTest, TwoOutputsAreTwoFiles) {
+  Make("a.json", "old");
+  fs::create_hard_link(Path("a.json"), Path("b.json"));
+  const std::vector<OutputRequest> both{{Path("a.json"), write::Format::kJson},
+                                        {Path("b.json"), write::Format::kHtml}};
+  const auto opened = OpenOutputs(both, true, std::nullopt);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(opened.error().message, HasSubstr("are one file"));
+  // A device may take both.
+  const OutputRequest null{"/dev/null", write::Format::kJson};
+  EXPECT_TRUE(OpenOutputs({null, null}, true, std::nullopt));
+}
+
+TEST_F(OutputFileTest, TheInputIsNoOutput) {
+  Make("a.strobe", "recording");
+  fs::create_symlink("a.strobe", Path("a.html"));
+  const std::vector<OutputRequest> output{{Path("a.html"), write::Format::kHtml}};
+  const auto opened = OpenOutputs(output, true, std::nullopt, Path("a.strobe"));
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message, HasSubstr("the recording itself"));
+  EXPECT_EQ(Contents("a.strobe"), "recording");
 }
 
 TEST_F(OutputFileTest, AStreamedFileStaysOnceItIsKept) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include "cli/file_place.h"
 #include "tests/cpp/support/memory_recording.h"
 
 namespace pystrobe::cli {
@@ -26,8 +27,8 @@ void AppendSecond(Recorder& recorder, Tables& tables, int second, std::vector<Sa
   ASSERT_TRUE(recorder.Append(tables, samples, {}));
 }
 
-std::vector<Sample> ReadBack(Recorder& recorder, const Tables& tables) {
-  const auto file = store::StrobeFile::Open(recorder.TakeFd(), "test");
+std::vector<Sample> ReadBack(ScopedFd recording, const Tables& tables) {
+  const auto file = store::StrobeFile::Open(std::move(recording), "test");
   EXPECT_TRUE(file) << file.error().message;
   if (!file) return {};
   EXPECT_EQ((*file)->cut_off(), "");
@@ -47,6 +48,7 @@ class RecorderTest : public ::testing::TestWithParam<int> {
   ScopedFd MakeFile() {
     ScopedFd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     file_ = fd.get();
+    identity_ = IdentityOf(file_);
     return fd;
   }
 
@@ -55,12 +57,19 @@ class RecorderTest : public ::testing::TestWithParam<int> {
   std::vector<Sample> all_;
   std::atomic<bool> stop_ = false;
   int file_ = -1;
+  FileIdentity identity_;
 };
 
 TEST_P(RecorderTest, AFullDiskLosesNothing) {
   const int full_after = GetParam();
   testing::MakeThread(tables_, 4711, "MainThread");
-  Recorder recorder(MakeFile(), "test", stop_);
+  int place = -1;
+  Recorder recorder(MakeFile(), "test", stop_, [&](int fd) {
+    if (place >= 0) {
+      EXPECT_EQ(IdentityOf(file_), identity_) << "the old place is there until then";
+    }
+    place = fd;
+  });
   if (full_after < 0) FillDisk();
   ASSERT_TRUE(recorder.Begin(metadata_));
   EXPECT_TRUE(recorder.begun());
@@ -72,7 +81,9 @@ TEST_P(RecorderTest, AFullDiskLosesNothing) {
   ASSERT_TRUE(recorder.Finish(tables_, {.complete = true}));
   EXPECT_TRUE(recorder.failure());
   EXPECT_TRUE(stop_);
-  EXPECT_EQ(ReadBack(recorder, tables_), all_);
+  ScopedFd whole = recorder.TakeFd();
+  EXPECT_EQ(place, whole.get()) << "it is told where the recording moved";
+  EXPECT_EQ(ReadBack(std::move(whole), tables_), all_);
 }
 
 INSTANTIATE_TEST_SUITE_P(AfterSeconds, RecorderTest, ::testing::Values(-1, 0, 1, 2, 5, 8));
@@ -83,25 +94,25 @@ TEST_F(RecorderTest, OldContentsStayUntilItBegins) {
   const std::string old(100'000, 'x');
   ASSERT_EQ(::write(number, old.data(), old.size()), static_cast<ssize_t>(old.size()));
   ASSERT_EQ(lseek(number, 0, SEEK_SET), 0);
-  bool told = false;
-  Recorder recorder(std::move(fd), "test", stop_, [&told] { told = true; });
+  int place = -1;
+  Recorder recorder(std::move(fd), "test", stop_, [&place](int told) { place = told; });
   EXPECT_FALSE(recorder.begun());
   EXPECT_EQ(lseek(number, 0, SEEK_END), static_cast<off_t>(old.size()));
   ASSERT_EQ(lseek(number, 0, SEEK_SET), 0);
   ASSERT_TRUE(recorder.Begin(metadata_));
-  EXPECT_TRUE(told);
+  EXPECT_EQ(place, number);
   EXPECT_TRUE(recorder.begun());
   ASSERT_TRUE(recorder.Finish(tables_, {.complete = true}));
-  EXPECT_TRUE(ReadBack(recorder, tables_).empty());
+  EXPECT_TRUE(ReadBack(recorder.TakeFd(), tables_).empty());
 }
 
 TEST_F(RecorderTest, AFileThatTookNothingIsNotTold) {
-  bool told = false;
-  Recorder recorder(MakeFile(), "test", stop_, [&told] { told = true; });
+  std::vector<int> places;
+  Recorder recorder(MakeFile(), "test", stop_, [&places](int fd) { places.push_back(fd); });
   FillDisk();
   ASSERT_TRUE(recorder.Begin(metadata_));
-  EXPECT_FALSE(told);
   EXPECT_TRUE(recorder.failure());
+  EXPECT_EQ(places, std::vector{recorder.TakeFd().get()});
 }
 
 TEST_F(RecorderTest, NothingHappensWhileThereIsRoom) {
@@ -112,7 +123,7 @@ TEST_F(RecorderTest, NothingHappensWhileThereIsRoom) {
   ASSERT_TRUE(recorder.Finish(tables_, {.complete = true}));
   EXPECT_FALSE(recorder.failure());
   EXPECT_FALSE(stop_);
-  EXPECT_EQ(ReadBack(recorder, tables_), all_);
+  EXPECT_EQ(ReadBack(recorder.TakeFd(), tables_), all_);
 }
 
 }  // namespace

@@ -43,7 +43,8 @@ class TableTest : public ::testing::Test {
     metadata.command = {"python3", "app.py"};
     metadata.python_version = "3.13.0";
     thread_ = MakeThread(recording_.mutable_tables(), 4711, "MainThread");
-    recording_.mutable_quality().samples = 1;
+    recording_.mutable_quality().samples = 1000;
+    recording_.mutable_quality().taken = 1000;
   }
 
   void Add(std::initializer_list<testing::FrameSpec> frames, uint64_t wall_ns, uint64_t cpu_ns,
@@ -96,6 +97,73 @@ TEST_F(TableTest, TellsWhatIsLeftOut) {
   EXPECT_THAT(text, Not(HasSubstr("f4")));
 }
 
+TEST_F(TableTest, OneFunctionIsNotSeveral) {
+  for (const char* name : {"f", "g"}) Add({{name, 1, "a.py"}}, kMs, kMs);
+  EXPECT_THAT(Table(Mode::kWall, 1), HasSubstr("in 1 other function; --top 2"));
+}
+
+TEST_F(TableTest, LeavesOutRowsOfZeros) {
+  Add({{"main", 1, "a.py"}, {"work", 1, "a.py"}}, 10'000 * kMs, 10'000 * kMs);
+  Add({{"main", 1, "a.py"}, {"hardly", 1, "a.py"}, {"work", 1, "a.py"}}, kMs, 0);
+  const std::string text = Table();
+  EXPECT_EQ(LineWith(text, "hardly"), "");
+  EXPECT_THAT(LineWith(text, "main "), HasSubstr("0.0    100.0"));
+  EXPECT_THAT(text, Not(HasSubstr("other")));
+}
+
+TEST_F(TableTest, OfFunctionsWithoutSelfTimeTheProgramsOwnComeFirst) {
+  Add({{"_find_and_load", 1, "<frozen importlib._bootstrap>"},
+       {"get", 1, "/v/lib/python3.13/site-packages/web.py"},
+       {"run", 1, "/usr/lib/python3.13/runpy.py"},
+       {"main", 1, "/srv/app.py"},
+       {"compile", 1, "<frozen importlib._bootstrap>"}},
+      100 * kMs, 100 * kMs);
+  Add({{"_find_and_load", 1, "<frozen importlib._bootstrap>"},
+       {"compile", 1, "<frozen importlib._bootstrap>"}},
+      kMs, kMs);
+  std::vector<std::string> names;
+  for (const char* name : {"compile", "main", "_find_and_load", "get", "run"}) {
+    names.push_back(LineWith(Table(), std::string("  ") + name + " "));
+  }
+  size_t last = 0;
+  for (const std::string& line : names) {
+    EXPECT_GT(Table().find(line), last) << line;
+    last = Table().find(line);
+  }
+}
+
+TEST_F(TableTest, TellsWhatIsInNoFunction) {
+  Add({{"f", 1, "a.py"}}, 100 * kMs, 100 * kMs);
+  EXPECT_THAT(Table(), Not(HasSubstr("without a stack")));
+  Add({}, 300 * kMs, 3 * kMs, kSampleUnseen);
+  Add({}, 100 * kMs, 100 * kMs);
+  EXPECT_THAT(
+      Table(),
+      HasSubstr("\n   20.0  outside any Python function\n"
+                "   60.0  without a stack: before the first look at a thread, or while the\n"
+                "         sampler had no CPU\n"));
+  EXPECT_THAT(Table(Mode::kCpu), HasSubstr("\n    1.5  without a stack"));
+  EXPECT_THAT(Table(Mode::kCpu), Not(HasSubstr("too briefly")));
+  EXPECT_THAT(Table(Mode::kGil), Not(HasSubstr("without a stack")));
+}
+
+TEST_F(TableTest, TellsTimeOfThreadsThatWereNotSampledFromTimeWithoutALook) {
+  Add({{"f", 1, "a.py"}}, 100 * kMs, 100 * kMs);
+  const ThreadIndex none = MakeThread(recording_.mutable_tables(), 0, "threads not sampled");
+  recording_.Add(
+      {.time_ns = time_ns_, .cpu_ns = 300 * kMs, .thread = none, .flags = kSampleUnseen});
+  const std::string text = Table(Mode::kCpu);
+  EXPECT_THAT(text, HasSubstr("\n   75.0  CPU time of threads that lived too briefly to be seen"));
+  EXPECT_THAT(text, Not(HasSubstr("without a stack")));
+}
+
+TEST_F(TableTest, CountsThreadsAlone) {
+  Add({{"f", 1, "a.py"}}, 100 * kMs, 100 * kMs);
+  const ThreadIndex none = MakeThread(recording_.mutable_tables(), 0, "threads not sampled");
+  recording_.Add({.time_ns = time_ns_, .cpu_ns = 9 * kMs, .thread = none, .flags = kSampleUnseen});
+  EXPECT_THAT(Table(Mode::kCpu), HasSubstr(": 1 thread in "));
+}
+
 TEST_F(TableTest, FitsEveryWidth) {
   Add({{"一个很长的函数名字一个很长的函数名字一个很长的函数名字", 1,
         "/srv/a/very/long/path/that/goes/on/and/on/and/on/module_with_a_long_name.py"}},
@@ -127,9 +195,22 @@ TEST_F(TableTest, ColoursOnlyWhenAsked) {
 }
 
 TEST_F(TableTest, ExplainsAnEmptyTable) {
-  Add({{"sleep", 1, "a.py"}}, 900 * kMs, 0, 0);
+  for (int i = 0; i < 10; ++i) Add({{"sleep", 1, "a.py"}}, 90 * kMs, 0, 0);
   EXPECT_THAT(Table(Mode::kGil), HasSubstr("No thread was seen with the interpreter's lock"));
   EXPECT_THAT(Table(Mode::kCpu), HasSubstr("every thread waited"));
+}
+
+TEST_F(TableTest, AFunctionWithoutANameIsUnknown) {
+  Add({{"", 7, "a.py"}}, kMs, kMs);
+  EXPECT_THAT(Table(), HasSubstr("<unknown>  a.py:7"));
+}
+
+TEST_F(TableTest, FewSamplesProveNothing) {
+  Add({}, 0, 0);
+  recording_.mutable_quality().taken = 1;
+  for (const Mode mode : {Mode::kWall, Mode::kCpu, Mode::kGil}) {
+    EXPECT_THAT(Table(mode), HasSubstr("Too few samples to say anything (1)."));
+  }
 }
 
 TEST_F(TableTest, SaysThatIdleThreadsAreHidden) {

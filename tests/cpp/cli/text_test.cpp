@@ -71,10 +71,12 @@ TEST(Wrap, BreaksAtSpaces) {
 }
 
 TEST(CommandText, NamesTheProgramBriefly) {
-  EXPECT_EQ(CommandText({"/usr/bin/python3", "/srv/app.py", "-x"}, "/usr/bin/python3.11"),
+  EXPECT_EQ(CommandText({"/usr/bin/python3", "/srv/app.py", "-x"}, "/usr/bin/python3.11", "…"),
             "python3 /srv/app.py -x");
-  EXPECT_EQ(CommandText({}, "/usr/bin/uwsgi"), "uwsgi");
-  EXPECT_EQ(CommandText({"a\nb"}, ""), "a\\x0ab");
+  EXPECT_EQ(CommandText({}, "/usr/bin/uwsgi", "…"), "uwsgi");
+  EXPECT_EQ(CommandText({"a\nb"}, "", "…"), "a\\x0ab");
+  EXPECT_EQ(CommandText({"python3", "-c", "import a\nb()\n", "-v"}, "", "..."),
+            "python3 -c import a... -v");
 }
 
 TEST(ShortPath, DropsWhatEverybodyKnows) {
@@ -85,6 +87,13 @@ TEST(ShortPath, DropsWhatEverybodyKnows) {
   EXPECT_EQ(ShortPath("/srv/application/views.py", "/srv/app"), "/srv/application/views.py");
   EXPECT_EQ(ShortPath("/views.py", "/"), "/views.py");
   EXPECT_EQ(ShortPath("<frozen importlib._bootstrap>", "/srv"), "<frozen importlib._bootstrap>");
+}
+
+TEST(IsProgramsOwn, WhatHasNoFileIsNot) {
+  EXPECT_TRUE(IsProgramsOwn("/srv/app/main.py"));
+  EXPECT_FALSE(IsProgramsOwn("/usr/lib/python3.11/threading.py"));
+  EXPECT_FALSE(IsProgramsOwn("<frozen importlib._bootstrap>"));
+  EXPECT_FALSE(IsProgramsOwn("")) << "<incomplete stack>, <code object gone>";
 }
 
 }  // namespace

@@ -37,11 +37,14 @@ TEST(ParseDuration, TakesUnits) {
   EXPECT_EQ(ParseDuration("-d", "3s").value(), std::chrono::seconds(3));
   EXPECT_EQ(ParseDuration("-d", "2m").value(), std::chrono::minutes(2));
   EXPECT_EQ(ParseDuration("-d", "1h").value(), std::chrono::hours(1));
+  EXPECT_EQ(ParseDuration("-d", "1h30m").value(), std::chrono::minutes(90));
+  EXPECT_EQ(ParseDuration("-d", "1m1.5s").value(), milliseconds(61'500));
   EXPECT_EQ(ParseDuration("--since", "0", true).value(), Nanoseconds(0));
 }
 
 TEST(ParseDuration, RefusesTheRest) {
-  for (const std::string_view text : {"0", "-5", "nan", "1e300", "", "ten", "10 s", "1d"}) {
+  for (const std::string_view text : {"0", "-5", "nan", "1e300", "", "ten", "10 s", "1d", "-5s",
+                                      "1h30", "1h-30m", "1hm", "1h 30m"}) {
     ExpectRefused(ParseDuration("-d", text), text);
   }
   ExpectRefused(ParseDuration("--since", "-1", true), "-1");

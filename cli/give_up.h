@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ending at once: by a signal that does not wait for the report, or for want of memory. Files that
+// nothing came of are removed (unkept_file.h), what was recorded is saved. [main thread; GiveUp:
+// any thread, async-signal-safe]
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/invoker.h"
+
+namespace pystrobe::cli {
+
+/// A recording is to be made; there is none yet.
+void ExpectRecording();
+/// There is one: what is in descriptor `fd` will be copied to a new file `path` (`fd` -1: it is in
+/// `path` already).
+void SaveOnGivingUp(int fd, const std::string& path, const std::optional<Invoker>& owner);
+/// None is to be made, or it has been presented.
+void SaveNothing();
+
+/// Removes and saves, and says on stderr what became of the recording, if there was to be one. Only
+/// the first call returns, with all signals blocked in its thread; later ones, from handlers or
+/// other threads, wait until the process has ended.
+void GiveUp();
+
+}  // namespace pystrobe::cli
