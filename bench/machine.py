@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from pathlib import Path
 
 
@@ -16,6 +17,12 @@ def field_of(file: str, key: str) -> str:
     return "unknown"
 
 
+def numeric(release: str) -> str:
+    """Without what a builder of kernels appends for himself: 6.1.0 of 6.1.0-13-amd64."""
+    found = re.match(r"\d+(\.\d+)*", release)
+    return found[0] if found else "unknown"
+
+
 def describe() -> dict[str, str | int]:
     flags = field_of("/proc/cpuinfo", "flags").split()
     return {
@@ -23,7 +30,7 @@ def describe() -> dict[str, str | int]:
         "cpus": len(os.sched_getaffinity(0)),
         "virtual": "hypervisor" in flags,
         "memory": field_of("/proc/meminfo", "MemTotal"),
-        "kernel": platform.release(),
+        "kernel": numeric(platform.release()),
         "system": field_of("/etc/os-release", "PRETTY_NAME"),
         "glibc": platform.libc_ver()[1],
     }

@@ -38,6 +38,28 @@ class Observation:
     said: str
 
 
+class PeakMemory:
+    """Of a process, read until it ends: ru_maxrss counts what it was before its exec too, which is
+    a copy of this Python."""
+
+    def __init__(self, pid: int) -> None:
+        self.kb = 0
+        self._status = Path(f"/proc/{pid}/status")
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.1):
+            for line in self._status.read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    self.kb = max(self.kb, int(line.split()[1]))
+
+
 def run_delay_ns(target: Running) -> int:
     return int(Path(f"/proc/{target.pid}/schedstat").read_text().split()[1])
 
@@ -57,13 +79,16 @@ def observe(
             env=tools.own_environment(),
             preexec_fn=None if cpu is None else lambda: os.sched_setaffinity(0, {cpu}),
         )
+    peak = PeakMemory(process.pid)
     time.sleep(SETTLE_S)
     delay, since = run_delay_ns(target), time.perf_counter()
     during = target.speed(max(0.2, request.seconds - 2 * SETTLE_S))
     delayed = (run_delay_ns(target) - delay) / 1e9 / (time.perf_counter() - since)
     with ended_in_time(process, request.seconds):
-        _, status, usage = os.wait4(process.pid, 0)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     wall = time.perf_counter() - begin
+    peak.end()
+    _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     said = Path(f"{request.output}.log").read_text(errors="replace")
     if process.returncode not in tool.exit_codes:
@@ -72,7 +97,7 @@ def observe(
         wall,
         max(request.seconds, wall - SETTLE_S),
         usage.ru_utime + usage.ru_stime,
-        usage.ru_maxrss,
+        peak.kb,
         before / during if during else float("inf"),
         delayed,
         said,
@@ -98,6 +123,8 @@ def ended_in_time(process: subprocess.Popen[bytes], seconds: float) -> Iterator[
 def recorded(tool: tools.Tool, request: tools.Request) -> tools.Recording:
     try:
         recording = tool.read(request)
+    except subprocess.TimeoutExpired as error:
+        raise ToolError(f"converting took more than {tools.CONVERTING_S} s") from error
     except (OSError, subprocess.CalledProcessError, ValueError) as error:
         raise ToolError(f"unreadable: {error}") from error
     if not recording.stacks:

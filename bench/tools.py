@@ -20,6 +20,7 @@ from pystrobe_command import find_executable
 from running import inside
 
 MAX_RATE = 1_000_000.0
+CONVERTING_S = 60  # the most that it may take to make a recording readable
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,8 @@ def parse_austin(lines: Iterator[str]) -> Iterator[Stack]:
 def read_austin(request: Request) -> Recording:
     file = Path(f"{request.output}.mojo")
     text = file.with_suffix(".austin")
-    subprocess.run([str(paths.PEERS / "bin" / "mojo2austin"), str(file), str(text)], check=True)
+    converting = [str(paths.PEERS / "bin" / "mojo2austin"), str(file), str(text)]
+    subprocess.run(converting, check=True, timeout=CONVERTING_S)
     with text.open() as lines:
         weighted = list(parse_austin(lines))
     return Recording(file, [stack._replace(samples=1) for stack in weighted], weighted)
