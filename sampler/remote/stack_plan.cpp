@@ -86,6 +86,8 @@ bool StackPlan::IsSettled(const StackCopy& copy, const pyabi::WalkResult& walk,
   if (t.cframe == kAbsent) return true;
   const Address cframe = copy.ValueOr0<Address>(tstate_ + t.cframe);
   if (cframe == 0 || cframe == tstate_ + t.root_cframe) return true;
+  // Within a run there is a frame.
+  if (!walk.loop_caller) return false;
   const Address outer = copy.ValueOr0<Address>(cframe + layout_->cframe.previous);
   if (walk.loop_caller != CurrentFrameOf(copy, outer)) return false;
   if (!loop_frames.empty() && !IsBesideCframe(cframe, loop_frames.front())) return false;

@@ -134,6 +134,8 @@ TEST(StackPlan, WhatAnEarlierRunLeftIsNoStack) {
   TwoLoops nothing;
   nothing.SetWord(TwoLoops::kInnerLoop, 0);
   EXPECT_FALSE(nothing.Settled());
+  nothing.SetLoop(TwoLoops::kInnerLoop, 0, 0);
+  EXPECT_FALSE(nothing.Settled());
 
   TwoLoops elsewhere;
   elsewhere.SetFrame(TwoLoops::kInnerEntry, TwoLoops::kOuterEntry, 0, kCStack);
