@@ -108,6 +108,18 @@ const CLI::Option* GivenNothing(const CLI::App& app) {
   return nullptr;
 }
 
+/// For a command line with something missing or too much.
+std::string HintFor(const CLI::App& app, const std::string& verb) {
+  const std::vector<std::string> left = app.remaining();
+  // As other profilers have it.
+  const bool names_process = std::ranges::any_of(left, [](const std::string& word) {
+    return word == "-p" || word == "--pid" || word.starts_with("--pid=");
+  });
+  const bool takes_process = verb == "attach" || verb == "dump" || verb == "doctor";
+  if (!names_process || !takes_process) return UsageHint(verb);
+  return fmt::format("The process id stands alone: pystrobe {} PID", verb);
+}
+
 /// The error for a user of what CLI11 found wrong.
 Error Explain(const CLI::App& app, const std::string& verb, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
@@ -120,12 +132,12 @@ Error Explain(const CLI::App& app, const std::string& verb, const CLI::ParseErro
           .error();
     }
     const bool option = word.size() > 1 && word.front() == '-';
-    return Usage(UsageHint(verb), "{}: {} '{}'", verb,
+    return Usage(HintFor(app, verb), "{}: {} '{}'", verb,
                  option ? "there is no option" : "nothing is expected at", word)
         .error();
   }
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
-    return Usage(UsageHint(verb), "{}: {} is missing", verb,
+    return Usage(HintFor(app, verb), "{}: {} is missing", verb,
                  verb == "report" ? "the file to read" : "the process id")
         .error();
   }
@@ -403,6 +415,8 @@ Result<Command> ParseCommandLine(Words words) {
     hint = fmt::format("To run a program: pystrobe run {}", verb);
   } else if (verb.ends_with(".strobe")) {
     hint = fmt::format("To read a recording: pystrobe report {}", verb);
+  } else if (verb == "record" || verb == "top") {  // as other profilers have it
+    hint = "To sample a process: pystrobe attach PID; a program: pystrobe run";
   }
   return Usage(std::move(hint), "there is no verb '{}'", verb);
 }
