@@ -96,6 +96,20 @@ TEST_F(PresentTest, OnlyThePageHasIdleThreads) {
   EXPECT_THAT(contents("a.collapsed"), AllOf(HasSubstr("work"), Not(HasSubstr("wait_for_work"))));
 }
 
+TEST_F(PresentTest, SaysThatTheQualityIsOfMoreThanThePartShown) {
+  options_.table = true;
+  const auto printed = [&] {
+    const ScopedFd file = testing::MakeFile("");
+    options_.table_fd = file.get();
+    std::vector<OutputFile> no_outputs;
+    EXPECT_TRUE(Present(*recording_, no_outputs, options_));
+    return testing::Contents(file);
+  };
+  EXPECT_THAT(printed(), HasSubstr("\nQuality: "));
+  options_.view.since_ns = kSecond / 2;
+  EXPECT_THAT(printed(), HasSubstr("\nQuality of the whole recording: "));
+}
+
 // The first output is a full pipe: while Present waits for its reader, the recording is lost.
 TEST_F(PresentTest, APageThatCannotBeFoldedFailsAndIsNotWrittenWithoutIdleThreads) {
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);

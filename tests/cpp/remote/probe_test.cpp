@@ -9,6 +9,7 @@
 
 #include "sampler/remote/promptness.h"
 #include "tests/cpp/support/own_thread.h"
+#include "tests/cpp/support/thread_of_ours.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -33,7 +34,7 @@ class NoPendingSignals {
   rlimit before_{};
 };
 
-class ProbeTest : public testing::Test {
+class ProbeTest : public ::testing::Test {
  protected:
   ProbeTest() : probe_(Probe::Start(cpu_, pacer_).value()) {}
   ~ProbeTest() override {
@@ -185,6 +186,21 @@ TEST_F(ProbeTest, MovesThePacerAwayFromWhereTheTargetWent) {
   EXPECT_FALSE(CPU_ISSET(target_cpu, &left));
   EXPECT_EQ(CPU_COUNT(&left), CPU_COUNT(&pacer_.allowed()) - 1);
   EXPECT_NE(sched_getcpu(), target_cpu);
+}
+
+// By taskset, say: what it is asked to do next is its own CPU's again.
+TEST_F(ProbeTest, GoesBackWhereItWasMoved) {
+  const int elsewhere = AnotherCpu();
+  if (elsewhere < 0) GTEST_SKIP() << "one CPU only";
+  ASSERT_TRUE(PinTo(testing::ThreadOfOurs("probe"), elsewhere));
+  CopyJob &moved = NewJob(), &next = NewJob();
+  probe_->Submit(moved);
+  ASSERT_TRUE(probe_->Wait(kPatience));
+  EXPECT_EQ(moved.own_cpu, elsewhere);
+  EXPECT_FALSE(moved.HeldStill());
+  probe_->Submit(next);
+  ASSERT_TRUE(probe_->Wait(kPatience));
+  EXPECT_EQ(next.own_cpu, cpu_);
 }
 
 TEST(Probe, DoesNotStartWhereItMayNotRun) {

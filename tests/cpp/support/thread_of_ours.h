@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <string_view>
+
+#include "profiler/base/proc.h"
+
+namespace pystrobe::testing {
+
+/// The one of this process' threads that the kernel knows by this name; -1: there is none.
+inline pid_t ThreadOfOurs(std::string_view name) {
+  const auto tasks = ListTasks(getpid());
+  if (!tasks) return -1;
+  for (const pid_t tid : *tasks) {
+    const auto comm = ReadSmallFile(fmt::format("/proc/self/task/{}/comm", tid));
+    if (comm && *comm == fmt::format("{}\n", name)) return tid;
+  }
+  return -1;
+}
+
+}  // namespace pystrobe::testing
