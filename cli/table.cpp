@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/table.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -54,6 +56,22 @@ std::string Heading(const Profile& profile, const TableOptions& options) {
   return CutEnd(command, room, options.terminal.ellipsis) + Printable(rest);
 }
 
+/// Who they are, where they are few: one may be the thread that was looked for.
+std::string IdleLeftOut(const Profile& profile) {
+  constexpr size_t kFew = 3;
+  const size_t count = profile.idle_hidden.size();
+  if (count == 0) return "";
+  std::vector<std::string> names;
+  for (const ThreadIndex thread : profile.idle_hidden) {
+    names.push_back(
+        Printable(write::ThreadLabel(profile.tables().thread(thread), profile.tables())));
+  }
+  return fmt::format("; {} idle {} left out{}, --idle shows {}", write::GroupDigits(count),
+                     count == 1 ? "thread" : "threads",
+                     count <= kFew ? fmt::format(" ({})", fmt::join(names, ", ")) : "",
+                     count == 1 ? "it" : "them");
+}
+
 std::string Summary(const Profile& profile, const TableOptions& options) {
   const size_t threads = profile.CountThreads();
   const auto range =
@@ -66,12 +84,7 @@ std::string Summary(const Profile& profile, const TableOptions& options) {
   if (profile.since_ns > 0) {
     text += fmt::format(" from {} on", write::TimeText(static_cast<uint64_t>(profile.since_ns)));
   }
-  if (profile.idle_threads_hidden > 0) {
-    text += fmt::format("; {} idle {} left out, --idle shows {}", profile.idle_threads_hidden,
-                        profile.idle_threads_hidden == 1 ? "thread" : "threads",
-                        profile.idle_threads_hidden == 1 ? "it" : "them");
-  }
-  return text;
+  return text + IdleLeftOut(profile);
 }
 
 std::string Nothing(const Profile& profile, const TableOptions& options) {

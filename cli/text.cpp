@@ -150,7 +150,11 @@ std::string Wrap(std::string_view paragraph, int width, int indent, int column) 
   std::string out;
   bool line_begins = true;
   while (!paragraph.empty()) {
-    const size_t space = paragraph.find(' ');
+    size_t space = paragraph.find(' ');
+    // A number and its sign are one word.
+    if (space != std::string_view::npos && paragraph.substr(space + 1).starts_with('%')) {
+      space = paragraph.find(' ', space + 1);
+    }
     const std::string_view word = paragraph.substr(0, space);
     paragraph.remove_prefix(space == std::string_view::npos ? paragraph.size() : space + 1);
     if (word.empty()) continue;

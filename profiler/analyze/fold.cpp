@@ -213,13 +213,15 @@ Result<std::vector<bool>> KeptThreads(const RecordingSource& recording,
 }
 
 /// Leaves out the threads that hardly ran, unless that is all there were.
-uint32_t HideIdle(const Tables& tables, std::vector<ThreadProfile>& threads) {
-  const auto idle = [](const ThreadProfile& thread) { return thread.idle; };
+void HideIdle(Profile& profile) {
   const auto works = [&](const ThreadProfile& thread) {
-    return !thread.idle && tables.thread(thread.thread).is_real();
+    return !thread.idle && profile.tables().thread(thread.thread).is_real();
   };
-  if (std::none_of(threads.begin(), threads.end(), works)) return 0;
-  return static_cast<uint32_t>(std::erase_if(threads, idle));
+  if (std::ranges::none_of(profile.threads, works)) return;
+  for (const ThreadProfile& thread : profile.threads) {
+    if (thread.idle) profile.idle_hidden.push_back(thread.thread);
+  }
+  std::erase_if(profile.threads, [](const ThreadProfile& thread) { return thread.idle; });
 }
 
 }  // namespace
@@ -354,8 +356,7 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
   for (ThreadProfile& thread : profile.threads) {
     thread.idle = IsIdle(thread.total, static_cast<uint64_t>(std::max<int64_t>(0, range_ns)));
   }
-  if (!options.include_idle)
-    profile.idle_threads_hidden = HideIdle(profile.tables(), profile.threads);
+  if (!options.include_idle) HideIdle(profile);
   for (const ThreadProfile& thread : profile.threads) {
     profile.total += thread.total;
     profile.unseen += thread.unseen;

@@ -87,8 +87,8 @@ struct Profile {
   std::vector<ThreadProfile> threads;          ///< by descending CPU time
   Weights total;
   Weights unseen;  ///< of `total`: with no look at a thread, also of threads that were not sampled
-  uint32_t idle_threads_hidden = 0;
-  int64_t since_ns = 0, until_ns = 0;  ///< the range covered
+  std::vector<ThreadIndex> idle_hidden;  ///< the idle threads left out, by descending CPU time
+  int64_t since_ns = 0, until_ns = 0;    ///< the range covered
 
   const Tables& tables() const { return recording->tables(); }
   /// How many of `threads` are threads; see Thread::is_real().

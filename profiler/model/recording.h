@@ -67,6 +67,8 @@ struct Quality {
   /// Of `duration_ns`: at less than the wanted rate because of max_overhead, not counting the
   /// start, when the rate rises from a low one. Nobody wrote it down in older files.
   std::optional<int64_t> limited_ns;
+  uint64_t cpu_ns = 0;         ///< CPU time of all threads together; 0 in older files
+  uint64_t unseen_cpu_ns = 0;  ///< of `cpu_ns`: without a stack, as unseen_ns
 
   friend bool operator==(const Quality&, const Quality&) = default;
 };

@@ -29,6 +29,8 @@ void ParseLaterFields(ByteReader& in, Quality& quality) {
   if (in.empty()) return;
   const auto before = static_cast<uint64_t>(quality.limited_ns.value_or(0));
   quality.limited_ns = static_cast<int64_t>(Add(before, in.Varint()));
+  quality.cpu_ns = Add(quality.cpu_ns, in.Varint());
+  quality.unseen_cpu_ns = Add(quality.unseen_cpu_ns, in.Varint());
 }
 
 }  // namespace
@@ -83,9 +85,12 @@ void AppendQuality(Bytes& out, const Quality& quality, const Quality& before) {
   AppendText(out, quality.pause_mode == before.pause_mode ? "" : quality.pause_mode);
   AppendVarint(out, Difference(quality.thread_ns, before.thread_ns));
   AppendVarint(out, Difference(quality.unseen_ns, before.unseen_ns));
+  // As in a file that is old enough to lack this and what follows.
   if (!quality.limited_ns) return;
   AppendVarint(out, Difference(static_cast<uint64_t>(*quality.limited_ns),
                                static_cast<uint64_t>(before.limited_ns.value_or(0))));
+  AppendVarint(out, Difference(quality.cpu_ns, before.cpu_ns));
+  AppendVarint(out, Difference(quality.unseen_cpu_ns, before.unseen_cpu_ns));
 }
 
 Result<void> ParseQuality(ByteSpan bytes, Quality& quality) {

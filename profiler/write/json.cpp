@@ -38,7 +38,7 @@ class ProfileJson {
     WriteWeights(profile_.total);
     json_.NewLine().Key("unseen");
     WriteWeights(profile_.unseen);
-    json_.NewLine().Field("idle_threads_hidden", profile_.idle_threads_hidden);
+    json_.NewLine().Field("idle_threads_hidden", profile_.idle_hidden.size());
     WriteFunctions();
     WriteThreads();
     json_.NewLine().EndObject();
@@ -80,6 +80,7 @@ class ProfileJson {
     json_.Field("thread_ns", quality.thread_ns);
     json_.Field("unseen_ns", quality.unseen_ns);
     if (quality.limited_ns) json_.Field("limited_ns", *quality.limited_ns);
+    json_.Field("cpu_ns", quality.cpu_ns).Field("unseen_cpu_ns", quality.unseen_cpu_ns);
     json_.EndObject();
   }
 

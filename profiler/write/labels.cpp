@@ -82,17 +82,31 @@ std::string Misses(const Metadata& metadata, const Quality& quality) {
   return text;
 }
 
+double UnseenWall(const Quality& quality) {
+  return Share(static_cast<int64_t>(quality.unseen_ns), static_cast<int64_t>(quality.thread_ns));
+}
+
+double UnseenCpu(const Quality& quality) {
+  return Share(static_cast<int64_t>(quality.unseen_cpu_ns), static_cast<int64_t>(quality.cpu_ns));
+}
+
 /// From this share on: threads that are born while sampling wait a moment for their first look.
 constexpr double kWorthSaying = 0.01;
+/// From this share on what is shown is not what the program mostly does.
+constexpr double kMuchUnseen = 0.1;
 
 std::string Unseen(const Quality& quality) {
-  const double share =
-      Share(static_cast<int64_t>(quality.unseen_ns), static_cast<int64_t>(quality.thread_ns));
-  if (share < kWorthSaying) return "";
+  const double wall = UnseenWall(quality), cpu = UnseenCpu(quality);
+  std::vector<std::string> parts;
+  if (wall >= kWorthSaying) {
+    parts.push_back(fmt::format("{} % of the threads' wall time", PercentText(wall)));
+  }
+  if (cpu >= kWorthSaying) parts.push_back(fmt::format("{} % of the CPU time", PercentText(cpu)));
+  if (parts.empty()) return "";
   return fmt::format(
-      "; {} % of the threads' wall time without a stack: before the first look at a thread, or "
-      "while the sampler had no CPU",
-      PercentText(share));
+      "; {} without a stack: before the first look at a thread, in threads too brief for one "
+      "or without Python, or while the sampler had no CPU",
+      fmt::join(parts, " and "));
 }
 
 std::string OtherPause(const Metadata& metadata, const Quality& quality) {
@@ -134,7 +148,8 @@ std::string VerdictText(const Quality& quality) {
 
 Verdict Judge(const Quality& quality) {
   if (Doubt(quality) != nullptr) return Verdict::kDoubtful;
-  const bool good = quality.taken >= kFewestSamples && quality.proved == quality.taken;
+  const bool good = quality.taken >= kFewestSamples && quality.proved == quality.taken &&
+                    UnseenCpu(quality) <= kMuchUnseen;
   return good ? Verdict::kGood : Verdict::kFair;
 }
 

@@ -35,7 +35,8 @@ inline constexpr uint64_t kFewestSamples = 10;
 /// A verdict on a recording, at a glance.
 enum class Verdict {
   kGood,      ///< every stack is proved exact, and hardly a sample is missing
-  kFair,      ///< up to 1 % are in doubt or missing; or there are too few samples to judge
+  kFair,      ///< up to 1 % are in doubt or missing; or there are too few samples to judge, or
+              ///< more than 10 % of the CPU time is in no stack
   kDoubtful,  ///< more than that and more than two, or the recording was cut off
 };
 Verdict Judge(const Quality& quality);

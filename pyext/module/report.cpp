@@ -72,7 +72,8 @@ py::dict ToDict(const Quality& quality) {
       "achieved_rate_hz"_a = quality.achieved_rate_hz, "final_rate_hz"_a = quality.final_rate_hz,
       "complete"_a = quality.complete, "cpu_source"_a = ToStr(quality.cpu_source),
       "pause_mode"_a = ToStr(quality.pause_mode), "thread_ns"_a = quality.thread_ns,
-      "unseen_ns"_a = quality.unseen_ns, "limited_ns"_a = quality.limited_ns);
+      "unseen_ns"_a = quality.unseen_ns, "limited_ns"_a = quality.limited_ns,
+      "cpu_ns"_a = quality.cpu_ns, "unseen_cpu_ns"_a = quality.unseen_cpu_ns);
 }
 
 py::list ThreadList(const Profile& profile) {
@@ -121,7 +122,7 @@ py::dict ReadReport(const std::string& path, const ReportOptions& options) {
       "metadata"_a = ToDict(report.file->metadata()), "quality"_a = ToDict(report.file->quality()),
       "cut_off"_a = ToStr(report.file->cut_off()), "mode"_a = ToStr(options.mode),
       "total"_a = ToDict(report.profile.total), "unseen"_a = ToDict(report.profile.unseen),
-      "idle_threads_hidden"_a = report.profile.idle_threads_hidden,
+      "idle_threads_hidden"_a = report.profile.idle_hidden.size(),
       "threads"_a = ThreadList(report.profile), "functions"_a = FunctionList(report));
 }
 

@@ -91,6 +91,8 @@ class Quality:
     unseen_ns: int  #: of it, without a look at the thread: its stack is not known
     #: of duration_ns, at less than the wanted rate because of max_overhead; None in older files
     limited_ns: int | None
+    cpu_ns: int  #: CPU time of all threads together; 0 in older files
+    unseen_cpu_ns: int  #: of it, without a look at the thread
 
 
 @dataclass(frozen=True)

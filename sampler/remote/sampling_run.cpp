@@ -266,7 +266,7 @@ void SamplingRun::ReadProcessCpu() {
 // Threads that ended between two looks, or that run no Python, were charged CPU time too.
 void SamplingRun::AddUnsampled() {
   if (!process_cpu_ || !process_cpu_start_ || !threads_.exact_clock()) return;
-  uint64_t sampled = sampled_cpu_ns_;
+  uint64_t sampled = quality_.cpu_ns;
   for (const Sample& sample : samples_) sampled += sample.cpu_ns;
   const auto all = static_cast<uint64_t>((*process_cpu_ - *process_cpu_start_).count());
   const uint64_t rest = all - std::min(all, sampled);
@@ -336,8 +336,10 @@ Result<void> SamplingRun::Append() {
   quality_.samples += samples_.size();
   for (const Sample& sample : samples_) {
     quality_.thread_ns += sample.wall_ns;
-    sampled_cpu_ns_ += sample.cpu_ns;
-    if ((sample.flags & kSampleUnseen) != 0) quality_.unseen_ns += sample.wall_ns;
+    quality_.cpu_ns += sample.cpu_ns;
+    if ((sample.flags & kSampleUnseen) == 0) continue;
+    quality_.unseen_ns += sample.wall_ns;
+    quality_.unseen_cpu_ns += sample.cpu_ns;
   }
   auto result = sink_.Append(tables_, samples_, quality_);
   sink_failed_ = !result;

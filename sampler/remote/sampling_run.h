@@ -82,7 +82,6 @@ class SamplingRun {
   RateGovernor governor_;
   Tick tick_;
   std::optional<Nanoseconds> process_cpu_start_, process_cpu_;  // of the target; the last known
-  uint64_t sampled_cpu_ns_ = 0;                                 // in samples so far
   size_t ahead_ = 0;  // deadlines from next() on that have been taken care of
   bool stale_threads_ = false;
   bool sink_failed_ = false;

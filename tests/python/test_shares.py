@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from bisect import bisect_left
@@ -16,7 +17,7 @@ from collapsed import Stack
 from find import Interpreter
 from oracle import INCOMPLETE
 from pystrobe_command import Pystrobe, Recorded, with_few_descriptors
-from running import Running, apart, running
+from running import Running, apart, cpus, running
 
 BURNERS = ("burn50", "burn30", "burn20", "nap")
 
@@ -253,7 +254,9 @@ def test_time_before_the_first_look_is_told(pystrobe: Pystrobe, newest: Interpre
     assert unseen <= without_frames
     assert quality["unseen_ns"] == pytest.approx(unseen, rel=0.01)
     assert quality["thread_ns"] == pytest.approx(report["total"]["wall_ns"], rel=0.01)
-    assert "of the threads' wall time without a stack" in quality["line"]
+    assert quality["unseen_cpu_ns"] == report["unseen"]["cpu_ns"]
+    assert quality["cpu_ns"] == report["total"]["cpu_ns"]
+    assert re.search("of the threads' wall time .*without a stack: before", quality["line"])
     table = pystrobe.succeed("report", str(recorded.path), "--idle").out
     assert f"{percent:.1f}  without a stack: before the first look" in table
 
@@ -308,3 +311,13 @@ def test_threads_with_short_lives_are_accounted_for(
     if rate == 1000:
         assert len(requests) > 0.8 * share * truth["requests"]
         assert "compute" in names
+
+
+def test_the_time_held_is_told_where_there_is_one_cpu(
+    pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    """There the target waits for all that the sampler does, not for the copies alone."""
+    cpu = cpus()[-1]
+    with running(newest, "tower", cpu=cpu) as target:
+        quality = pystrobe.attach(target.pid, seconds=2, rate=1000, cpu=cpu).json()["quality"]
+    assert 0.3 * quality["run_delay_ns"] < quality["held_ns"] < 1.1 * quality["run_delay_ns"]

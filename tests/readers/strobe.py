@@ -118,6 +118,7 @@ class Reader:
         self.pause = ""
         self.thread_times = [0, 0]
         self.limited: int | None = None
+        self.cpu_times = [0, 0]
         self.complete = False
         self.last_new_callee = 0
         self.callees: dict[int, list[int]] = {}
@@ -172,6 +173,7 @@ class Reader:
             self.thread_times = [time + column.zigzag() for time in self.thread_times]
         if column.more():
             self.limited = (self.limited or 0) + column.zigzag()
+            self.cpu_times = [time + column.zigzag() for time in self.cpu_times]
 
     def read_definitions(self, columns: list[In]) -> None:
         while columns[STRING_LENGTHS].more():
@@ -316,7 +318,8 @@ class Reader:
             threads, unseen = self.thread_times
             out.append(f"quality pause {self.pause} threads {threads} unseen {unseen}")
         if self.limited is not None:
-            out.append(f"quality limited {self.limited}")
+            cpu, unseen = self.cpu_times
+            out.append(f"quality limited {self.limited} cpu {cpu} unseen {unseen}")
         return out
 
 

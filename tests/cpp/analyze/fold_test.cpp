@@ -8,7 +8,9 @@
 namespace pystrobe {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::MakeStack;
 using testing::MakeThread;
 using testing::MemoryRecording;
@@ -164,20 +166,20 @@ TEST_F(FoldTest, HidesIdleThreadsUnlessAsked) {
   const Profile profile = MustFold();
   ASSERT_EQ(profile.threads.size(), 1U);
   EXPECT_EQ(profile.threads[0].thread, main_);
-  EXPECT_EQ(profile.idle_threads_hidden, 1U);
+  EXPECT_THAT(profile.idle_hidden, ElementsAre(worker_));
   EXPECT_EQ(profile.total, profile.threads[0].total);
 
   const Profile all = MustFold({.thread = {}, .until_ns = {}, .include_idle = true});
   ASSERT_EQ(all.threads.size(), 2U);
   EXPECT_EQ(all.threads[0].thread, main_) << "most CPU time first";
-  EXPECT_EQ(all.idle_threads_hidden, 0U);
+  EXPECT_THAT(all.idle_hidden, IsEmpty());
 }
 
 TEST_F(FoldTest, AProgramThatOnlyWaitsIsShown) {
   Idle(500, 500);
   const Profile profile = MustFold();
   EXPECT_EQ(profile.threads.size(), 1U);
-  EXPECT_EQ(profile.idle_threads_hidden, 0U);
+  EXPECT_THAT(profile.idle_hidden, IsEmpty());
 }
 
 TEST_F(FoldTest, WhatThreadsNotSampledUsedIsNoThread) {
@@ -206,7 +208,7 @@ TEST_F(FoldTest, AThreadIsJudgedByItsOwnLifetime) {
                   .thread = worker_,
                   .stack = run_,
                   .flags = kSampleOnCpu});
-  EXPECT_EQ(MustFold().idle_threads_hidden, 0U);
+  EXPECT_THAT(MustFold().idle_hidden, IsEmpty());
 }
 
 TEST(IsIdle, MeansLessThanOnePercent) {

@@ -58,6 +58,15 @@ class TableTest : public ::testing::Test {
                     .flags = flags});
   }
 
+  void AddIdleThread(uint64_t tid, const char* name) {
+    recording_.Add({.time_ns = time_ns_,
+                    .wall_ns = static_cast<uint64_t>(time_ns_),
+                    .thread = MakeThread(recording_.mutable_tables(), tid, name),
+                    .stack = MakeStack(recording_.mutable_tables(), {{"wait", 1, "b.py"}}),
+                    .count = 100,
+                    .flags = kSampleIdle});
+  }
+
   std::string Table(Mode mode = Mode::kWall, uint32_t top = 20, Terminal terminal = {}) {
     const auto profile = Fold(recording_, {});
     EXPECT_TRUE(profile) << profile.error().message;
@@ -215,14 +224,14 @@ TEST_F(TableTest, FewSamplesProveNothing) {
 
 TEST_F(TableTest, SaysThatIdleThreadsAreHidden) {
   Add({{"f", 1, "a.py"}}, 100 * kMs, 100 * kMs);
-  const ThreadIndex idle = MakeThread(recording_.mutable_tables(), 4712, "pool");
-  recording_.Add({.time_ns = time_ns_,
-                  .wall_ns = 100 * kMs,
-                  .thread = idle,
-                  .stack = MakeStack(recording_.mutable_tables(), {{"wait", 1, "b.py"}}),
-                  .count = 100,
-                  .flags = kSampleIdle});
-  EXPECT_THAT(Table(), HasSubstr("1 idle\n  thread left out, --idle shows it"));
+  AddIdleThread(4712, "pool-1");
+  EXPECT_THAT(Table(), HasSubstr("1 idle\n  thread left out (pool-1 [4712]), --idle shows it"));
+  AddIdleThread(4713, "pool-2");
+  AddIdleThread(4714, "pool\x1b-3");
+  EXPECT_THAT(Table(), HasSubstr("3 idle\n  threads left out (pool-1 [4712], pool-2 [4713], "
+                                 "pool\\x1b-3 [4714]), --idle\n  shows them"));
+  AddIdleThread(4715, "");
+  EXPECT_THAT(Table(), HasSubstr("4 idle\n  threads left out, --idle shows them"));
 }
 
 }  // namespace

@@ -68,6 +68,7 @@ TEST(Wrap, BreaksAtSpaces) {
   EXPECT_EQ(Wrap("averyverylongword x", 5, 1), "averyverylongword\n x\n");
   EXPECT_EQ(Wrap("one two", 9, 4, 4), "one\n    two\n");
   EXPECT_EQ(Wrap("", 5, 1), "\n");
+  EXPECT_EQ(Wrap("held 3.1 % of it", 9, 2), "held\n  3.1 %\n  of it\n");
 }
 
 TEST(CommandText, NamesTheProgramBriefly) {

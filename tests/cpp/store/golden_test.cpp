@@ -62,6 +62,8 @@ struct GoldenRecording {
       quality_.thread_ns += 1'900'000'000;
       quality_.unseen_ns += second == 0 ? 50'000'000 : 0;
       if (second == 3) quality_.limited_ns = 250'000'123;
+      if (second == 3) quality_.cpu_ns = 3'600'000'000;
+      if (second == 3) quality_.unseen_cpu_ns = 40'000'000;
       if (auto done = sink.Append(tables_, samples_, quality_); !done) return done;
     }
     quality_.complete = true;

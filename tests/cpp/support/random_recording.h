@@ -105,6 +105,8 @@ class RandomRecording {
     q.thread_ns += Below(1'000'000'000);
     q.unseen_ns += Below(1'000'000);
     q.limited_ns = q.limited_ns.value_or(0) + static_cast<int64_t>(Below(1'000'000));
+    q.cpu_ns += Below(1'000'000'000);
+    q.unseen_cpu_ns += Below(1'000'000);
   }
 
   FrameId MakeFrame() {

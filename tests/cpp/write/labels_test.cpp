@@ -177,7 +177,17 @@ TEST(QualityLineTest, TellsOfTimeWithoutAStack) {
   quality.unseen_ns = 16'000'000'000'000;
   EXPECT_THAT(QualityLine({}, quality),
               HasSubstr("0 lost; 80.0 % of the threads' wall time without a stack: before the "
-                        "first look at a thread, or while the sampler had no CPU; target"));
+                        "first look at a thread, in threads too brief for one or without Python, "
+                        "or while the sampler had no CPU; target"));
+  EXPECT_EQ(Judge(quality), Verdict::kGood);
+  quality.cpu_ns = 1'000'000'000;
+  quality.unseen_cpu_ns = 830'000'000;
+  EXPECT_THAT(QualityLine({}, quality),
+              HasSubstr("; 80.0 % of the threads' wall time and 83.0 % of the CPU time without a "
+                        "stack: before"));
+  EXPECT_EQ(Judge(quality), Verdict::kFair);
+  quality.unseen_ns = 0;
+  EXPECT_THAT(QualityLine({}, quality), HasSubstr("0 lost; 83.0 % of the CPU time without a "));
 }
 
 TEST(QualityLineTest, TellsThatThePauseChanged) {
