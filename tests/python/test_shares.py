@@ -320,4 +320,6 @@ def test_the_time_held_is_told_where_there_is_one_cpu(
     cpu = cpus()[-1]
     with running(newest, "tower", cpu=cpu) as target:
         quality = pystrobe.attach(target.pid, seconds=2, rate=1000, cpu=cpu).json()["quality"]
-    assert 0.3 * quality["run_delay_ns"] < quality["held_ns"] < 1.1 * quality["run_delay_ns"]
+    # Others may keep it waiting too.
+    assert quality["own_cpu_ns"] == pytest.approx(quality["held_ns"], rel=0.5)
+    assert quality["held_ns"] < 1.1 * quality["run_delay_ns"]
