@@ -2,6 +2,7 @@
 #include "profiler/store/facts.h"
 
 #include <tuple>
+#include <utility>
 
 #include "profiler/store/corrupt.h"
 
@@ -29,6 +30,7 @@ void ParseLaterFields(ByteReader& in, Quality& quality) {
   if (in.empty()) return;
   const auto before = static_cast<uint64_t>(quality.limited_ns.value_or(0));
   quality.limited_ns = static_cast<int64_t>(Add(before, in.Varint()));
+  if (in.empty()) return;
   quality.cpu_ns = Add(quality.cpu_ns, in.Varint());
   quality.unseen_cpu_ns = Add(quality.unseen_cpu_ns, in.Varint());
 }
@@ -93,8 +95,9 @@ void AppendQuality(Bytes& out, const Quality& quality, const Quality& before) {
   AppendVarint(out, Difference(quality.unseen_cpu_ns, before.unseen_cpu_ns));
 }
 
-Result<void> ParseQuality(ByteSpan bytes, Quality& quality) {
+Result<void> ParseQuality(ByteSpan bytes, Quality& so_far) {
   ByteReader in(bytes);
+  Quality quality = so_far;
   ForEachInteger(quality, [&](auto& field) {
     using Field = std::remove_reference_t<decltype(field)>;
     field = static_cast<Field>(Add(static_cast<uint64_t>(field), in.Varint()));
@@ -105,6 +108,7 @@ Result<void> ParseQuality(ByteSpan bytes, Quality& quality) {
   if (!cpu_source.empty()) quality.cpu_source = cpu_source;
   if (!in.empty()) ParseLaterFields(in, quality);
   if (!in.ok()) return Corrupt("quality figures that end too early");
+  so_far = std::move(quality);
   return {};
 }
 

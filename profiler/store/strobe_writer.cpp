@@ -52,6 +52,14 @@ class SigpipeShield {
   bool was_pending_ = false;
 };
 
+std::unexpected<Error> FailToWrite(int error_number, const std::string& name) {
+  auto failed = FailErrno(error_number, ErrorCode::kIo, "writing {}", name);
+  if (error_number == EFBIG) {
+    failed.error().hint = "Raise the limit of file sizes: ulimit -f unlimited";
+  }
+  return failed;
+}
+
 Result<void> WriteAll(int fd, ByteSpan bytes, const std::string& name) {
   const SigpipeShield shield;
   while (!bytes.empty()) {
@@ -60,14 +68,14 @@ Result<void> WriteAll(int fd, ByteSpan bytes, const std::string& name) {
       bytes = bytes.subspan(static_cast<size_t>(written));
       continue;
     }
-    if (written == 0) return FailErrno(ENOSPC, ErrorCode::kIo, "writing {}", name);
+    if (written == 0) return FailToWrite(ENOSPC, name);
     if (errno == EINTR) continue;
     if (errno == EAGAIN) {
       pollfd wait{fd, POLLOUT, 0};
       ::poll(&wait, 1, -1);
       continue;
     }
-    return FailErrno(errno, ErrorCode::kIo, "writing {}", name);
+    return FailToWrite(errno, name);
   }
   return {};
 }

@@ -173,6 +173,7 @@ class Reader:
             self.thread_times = [time + column.zigzag() for time in self.thread_times]
         if column.more():
             self.limited = (self.limited or 0) + column.zigzag()
+        if column.more():
             self.cpu_times = [time + column.zigzag() for time in self.cpu_times]
 
     def read_definitions(self, columns: list[In]) -> None:
@@ -318,8 +319,10 @@ class Reader:
             threads, unseen = self.thread_times
             out.append(f"quality pause {self.pause} threads {threads} unseen {unseen}")
         if self.limited is not None:
+            out.append(f"quality limited {self.limited}")
+        if any(self.cpu_times):
             cpu, unseen = self.cpu_times
-            out.append(f"quality limited {self.limited} cpu {cpu} unseen {unseen}")
+            out.append(f"quality cpu {cpu} unseen {unseen}")
         return out
 
 

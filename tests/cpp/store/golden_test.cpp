@@ -22,7 +22,7 @@ using testing::MakeThread;
 using testing::MemoryRecording;
 using testing::ToText;
 
-constexpr std::array<std::string_view, 3> kGoldenFiles = {"v1", "v1.1", "v2"};
+constexpr std::array<std::string_view, 4> kGoldenFiles = {"v1", "v1.1", "v2", "v2.1"};
 constexpr std::string_view kNewest = kGoldenFiles.back();
 
 std::string GoldenPath(std::string_view name, std::string_view extension) {

@@ -36,10 +36,8 @@ inline std::string ToText(const Quality& q) {
     text += fmt::format("quality pause {} threads {} unseen {}\n", q.pause_mode, q.thread_ns,
                         q.unseen_ns);
   }
-  if (q.limited_ns) {
-    text += fmt::format("quality limited {} cpu {} unseen {}\n", *q.limited_ns, q.cpu_ns,
-                        q.unseen_cpu_ns);
-  }
+  if (q.limited_ns) text += fmt::format("quality limited {}\n", *q.limited_ns);
+  if (q.cpu_ns != 0) text += fmt::format("quality cpu {} unseen {}\n", q.cpu_ns, q.unseen_cpu_ns);
   return text;
 }
 
