@@ -5,7 +5,9 @@
 // any thread, async-signal-safe]
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "cli/invoker.h"
@@ -14,9 +16,11 @@ namespace pystrobe::cli {
 
 /// A recording is to be made; there is none yet.
 void ExpectRecording();
-/// There is one: what is in descriptor `fd` will be copied to a new file `path` (`fd` -1: it is in
-/// `path` already).
-void SaveOnGivingUp(int fd, const std::string& path, const std::optional<Invoker>& owner);
+/// There is one: what is in descriptor `fd` will be copied to a new file, the first of `paths` that
+/// takes it (`fd` -1: it is in the only one already). At most kMostPlacesToSave are tried.
+inline constexpr size_t kMostPlacesToSave = 8;
+void SaveOnGivingUp(int fd, std::span<const std::string> paths,
+                    const std::optional<Invoker>& owner);
 /// None is to be made, or it has been presented.
 void SaveNothing();
 

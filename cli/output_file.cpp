@@ -119,7 +119,9 @@ Result<OutputFile> OutputFile::OpenStandardOutput(const OutputRequest& request) 
                         "cannot write {} to standard output: it is closed",
                         write::FormatName(request.format));
   }
-  return OutputFile(request, ScopedFd(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)), false, false);
+  ScopedFd fd(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  if (!fd.valid()) return FailErrno(errno, ErrorCode::kIo, "cannot write to standard output");
+  return OutputFile(request, std::move(fd), false, false);
 }
 
 Result<OutputFile> OutputFile::OpenExisting(const OutputRequest& request, bool force) {
@@ -133,7 +135,7 @@ Result<OutputFile> OutputFile::OpenExisting(const OutputRequest& request, bool f
                         "cannot write {}: it is a directory", path);
   }
   const bool is_regular = S_ISREG(status.st_mode);
-  if (is_regular && !force) {
+  if (is_regular && !force && status.st_size > 0) {
     return FailWithHint(ErrorCode::kExists, "Choose another name, or add --force to overwrite it.",
                         "{} exists already ({} bytes)", path, status.st_size);
   }
@@ -213,8 +215,10 @@ Result<void> OutputFile::FillDescriptor(int fd, Writing write) const {
   FdOutput output(fd);
   Result<void> done = write(output);
   if (done) done = output.Flush();
-  // Network file systems report a full disk no sooner than at a close.
-  if (done && is_regular_ && ::close(::dup(fd)) != 0) {
+  // Network file systems report a full disk no sooner than at a close. (With too many files open
+  // there is no second descriptor to close.)
+  const int second = done && is_regular_ ? ::dup(fd) : -1;
+  if (second >= 0 && ::close(second) != 0) {
     done = FailErrno(errno, ErrorCode::kIo, "writing failed");
   }
   if (!done && output.closed() && request_.to_stdout()) return {};

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "cli/give_up.h"
 #include "cli/message.h"
@@ -74,11 +75,12 @@ Result<ScopedFd> RecordingSession::OpenRecording() {
 void RecordingSession::SaveWhenGivingUp(int fd) {
   if (stream_ && !recorder_->failure()) {
     stream_->Keep();
-    SaveOnGivingUp(-1, Name(), invoker_);
+    SaveOnGivingUp(-1, std::array{Name()}, invoker_);
     return;
   }
-  const std::string temporary = PlacesToKeep("", kProcessEnvironment).front();
-  SaveOnGivingUp(fd, fmt::format("{}/pystrobe-{}.strobe", temporary, getpid()), invoker_);
+  std::vector<std::string> paths = PlacesToKeep("", kProcessEnvironment);
+  for (std::string& path : paths) path += fmt::format("/pystrobe-{}.strobe", getpid());
+  SaveOnGivingUp(fd, paths, invoker_);
 }
 
 std::string RecordingSession::Name() const { return stream_ ? stream_->request().path : "memory"; }
@@ -109,6 +111,7 @@ bool RecordingSession::Report(int table_fd) {
   }
   if (recorder_ == nullptr || !recorder_->begun()) return false;
   const std::optional<Error> failure = recorder_->failure();
+  const bool whole = recorder_->whole();
   const ScopedFd fd = recorder_->TakeFd();
   recorder_.reset();  // what its writer remembers of the stacks is as much as the report's own
   ScopedFd copy(fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
@@ -141,13 +144,13 @@ bool RecordingSession::Report(int table_fd) {
           fmt::format("wrote {}; {}", Name(), write::HowToOpen(write::Format::kStrobe, Name())));
     }
   } else if (!good) {
-    Keep(fd.get());
+    Keep(fd.get(), whole);
   }
   SaveNothing();
   return good;
 }
 
-void RecordingSession::Keep(int fd) {
+void RecordingSession::Keep(int fd, bool whole) {
   // Not next to a device or a pipe: /dev is no place for files.
   const auto file = std::find_if(outputs_.begin(), outputs_.end(),
                                  [](const OutputFile& output) { return output.is_regular(); });
@@ -158,7 +161,8 @@ void RecordingSession::Keep(int fd) {
     PrintError(kept.error());
     return;
   }
-  PrintNote(fmt::format("nothing recorded is lost: it is in {}; {}", *kept,
+  PrintNote(fmt::format("{} is in {}; {}",
+                        whole ? "nothing recorded is lost: it" : "what could be kept", *kept,
                         write::HowToOpen(write::Format::kStrobe, *kept)));
 }
 

@@ -41,7 +41,8 @@ class RecordingSession {
   void SaveWhenGivingUp(int fd);
   /// `stream_`, or "memory".
   std::string Name() const;
-  void Keep(int fd);
+  /// `whole`: all that was recorded is in `fd`.
+  void Keep(int fd, bool whole);
 
   const RecordOptions& options_;
   StopSignals& signals_;

@@ -74,26 +74,35 @@ Result<void> Recorder::Append(const Tables& tables, std::span<const Sample> samp
     }
   }
   auto appended = writer_->Append(tables, samples, so_far);
-  if (appended || failure_) return appended;
-  return MoveToMemory(appended.error(), tables, so_far);
+  if (!appended && !failure_) appended = MoveToMemory(appended.error(), tables, so_far);
+  whole_ = whole_ && appended;
+  return appended;
 }
 
 Result<void> Recorder::Finish(const Tables& tables, const Quality& quality) {
   auto finished = writer_->Finish(tables, quality);
-  if (finished || failure_) return finished;
-  if (auto moved = MoveToMemory(finished.error(), tables, quality); !moved) return moved;
-  return writer_->Finish(tables, quality);
+  if (!finished && !failure_) {
+    finished = MoveToMemory(finished.error(), tables, quality);
+    if (finished) finished = writer_->Finish(tables, quality);
+  }
+  whole_ = whole_ && finished;
+  return finished;
 }
 
 void Recorder::Expect(const DeadlineSeries& series) { writer_->Expect(series); }
 
 Result<void> Recorder::MoveToMemory(const Error& error, const Tables& tables,
                                     const Quality& so_far) {
-  // Stays open until another place is told: who gives up copies from it.
-  const ScopedFd full = writer_->TakeFd();
+  // Stays open until another place is told: who gives up copies from it. Where there is no other
+  // it is the place.
+  std::unique_ptr<store::StrobeWriter> full = std::move(writer_);
   const auto memory = BeginMemory(error);
-  if (!memory) return std::unexpected(memory.error());
-  auto copied = CopyToMemory(full.get(), tables, so_far);
+  if (!memory) {
+    writer_ = std::move(full);
+    return std::unexpected(memory.error());
+  }
+  const ScopedFd file = full->TakeFd();
+  auto copied = CopyToMemory(file.get(), tables, so_far);
   TellPlace(*memory);
   return copied;
 }

@@ -43,6 +43,9 @@ class Recorder final : public RecordingSink {
   /// Why the file did not take everything; nothing when it did.
   const std::optional<Error>& failure() const { return failure_; }
 
+  /// All that was accepted is there: false where memory did not take it either.
+  bool whole() const { return whole_; }
+
   /// Ends the writing and gives the descriptor of the whole recording: the file's own, or that of
   /// the memory it moved to.
   ScopedFd TakeFd();
@@ -60,6 +63,7 @@ class Recorder final : public RecordingSink {
   ScopedFd fd_;  // until Begin
   std::unique_ptr<store::StrobeWriter> writer_;
   bool begun_ = false;
+  bool whole_ = true;
   std::optional<Error> failure_;
   Metadata metadata_;
   // The youngest samples: those that a writer may still hold back when its file fails.

@@ -6,13 +6,17 @@
 #include <linux/capability.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "cli/recorder.h"
 
@@ -48,6 +52,7 @@ class GiveUpTest : public ::testing::Test {
     std::string pattern = fs::temp_directory_path() / "give_up_test.XXXXXX";
     directory_ = mkdtemp(pattern.data());
     copy_ = directory_ / "saved.strobe";
+    places_ = {copy_};
   }
   ~GiveUpTest() override { fs::remove_all(directory_); }
 
@@ -60,7 +65,7 @@ class GiveUpTest : public ::testing::Test {
       alarm(60);
       const auto recording = CreateMemoryFile();
       if (!recording || ftruncate(recording->get(), kBig) != 0) _exit(99);
-      SaveOnGivingUp(recording->get(), copy_, owner);
+      SaveOnGivingUp(recording->get(), places_, owner);
       give_up();
       _exit(98);
     }
@@ -70,6 +75,7 @@ class GiveUpTest : public ::testing::Test {
   }
 
   fs::path directory_, copy_;
+  std::vector<std::string> places_;
 };
 
 TEST_F(GiveUpTest, AnotherThreadWaitsForTheFirst) {
@@ -96,6 +102,27 @@ TEST_F(GiveUpTest, AHandlerDoesNotCutItShort) {
             }),
             kFirst);
   EXPECT_EQ(fs::file_size(copy_), kBig);
+}
+
+// Somebody else may have made a file of that name, or the directory be gone.
+TEST_F(GiveUpTest, TriesOnePlaceAfterTheOther) {
+  const fs::path taken = directory_ / "taken.strobe";
+  std::ofstream(taken) << "mine";
+  places_ = {directory_ / "gone" / "saved.strobe", taken, copy_};
+  EXPECT_EQ(StatusOf([] { GiveUpAndEnd(kFirst); }), kFirst);
+  EXPECT_EQ(fs::file_size(copy_), kBig);
+  EXPECT_EQ(fs::file_size(taken), 4U);
+}
+
+TEST_F(GiveUpTest, LeavesNoPartOfACopyWhereThereIsNoRoom) {
+  EXPECT_EQ(StatusOf([] {
+              signal(SIGXFSZ, SIG_IGN);
+              const rlimit half{kBig / 2, kBig / 2};
+              setrlimit(RLIMIT_FSIZE, &half);
+              GiveUpAndEnd(kFirst);
+            }),
+            kFirst);
+  EXPECT_FALSE(fs::exists(copy_));
 }
 
 // As on a file system without owners.

@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "cli/file_place.h"
 #include "tests/cpp/support/memory_recording.h"
+#include "tests/cpp/support/strobe_bytes.h"
 
 namespace pystrobe::cli {
 namespace {
@@ -87,6 +89,27 @@ TEST_P(RecorderTest, AFullDiskLosesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AfterSeconds, RecorderTest, ::testing::Values(-1, 0, 1, 2, 5, 8));
+
+// No more files may be opened, so there is no memory to move to.
+TEST_F(RecorderTest, WhatTheFileHoldsStaysReachableWithoutMemory) {
+  testing::MakeThread(tables_, 4711, "MainThread");
+  Recorder recorder(MakeFile(), "test", stop_);
+  ASSERT_TRUE(recorder.Begin(metadata_));
+  for (int second = 0; second < 8; ++second) AppendSecond(recorder, tables_, second, all_);
+  EXPECT_TRUE(recorder.whole());
+  FillDisk();
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_FALSE(recorder.Finish(tables_, {.complete = true}));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_FALSE(recorder.whole());
+  const auto file = store::StrobeFile::Open(recorder.TakeFd(), "test");
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_FALSE((*file)->quality().complete);
+  EXPECT_FALSE(testing::ReadSamples(**file).empty());
+}
 
 TEST_F(RecorderTest, OldContentsStayUntilItBegins) {
   ScopedFd fd = MakeFile();
