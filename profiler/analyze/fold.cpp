@@ -236,14 +236,20 @@ std::optional<Sample> PartOf(const Sample& sample, int64_t since_ns, int64_t unt
   if (begin >= since_ns && sample.time_ns <= until_ns) return sample;
   const int64_t from = std::max(begin, since_ns);
   const int64_t to = std::min(sample.time_ns, until_ns);
+  const auto distance = [](int64_t first, int64_t last) {
+    return static_cast<uint64_t>(last) - static_cast<uint64_t>(first);
+  };
   // Of `whole`, what falls to the time up to `end`.
   const auto share = [&](uint64_t whole, int64_t end) {
-    const double part = static_cast<double>(end - begin) / static_cast<double>(sample.wall_ns);
-    return end >= sample.time_ns ? whole : static_cast<uint64_t>(static_cast<double>(whole) * part);
+    const uint64_t length = distance(begin, end);
+    if (length >= sample.wall_ns) return whole;
+    const double part = static_cast<double>(length) / static_cast<double>(sample.wall_ns);
+    const double product = static_cast<double>(whole) * part;
+    return product < static_cast<double>(whole) ? static_cast<uint64_t>(product) : whole;
   };
   Sample part = sample;
   part.time_ns = to;
-  part.wall_ns = static_cast<uint64_t>(to - from);
+  part.wall_ns = distance(from, to);
   part.cpu_ns = share(sample.cpu_ns, to) - share(sample.cpu_ns, from);
   part.count = static_cast<uint32_t>(share(sample.count, to) - share(sample.count, from));
   return part;

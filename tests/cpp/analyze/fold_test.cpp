@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "profiler/analyze/profile.h"
 #include "tests/cpp/support/memory_recording.h"
 
@@ -128,6 +130,24 @@ TEST_F(FoldTest, ARangeHasOfEachThreadWhatLiesInIt) {
     sum += part_of(since, until);
   }
   EXPECT_EQ(sum, part_of(0, 500));
+}
+
+// As a file made to mislead may have it.
+TEST(PartOf, IsNeverMoreThanTheWhole) {
+  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+  constexpr int64_t kLatest = std::numeric_limits<int64_t>::max();
+  for (const uint64_t wall :
+       {uint64_t{1}, kMost / 2, (uint64_t{1} << 63) + (uint64_t{1} << 61), kMost - 1, kMost}) {
+    for (const int64_t time : {int64_t{0}, int64_t{1} << 61, int64_t{1} << 62, kLatest, -kLatest}) {
+      const Sample sample{.time_ns = time, .wall_ns = wall, .cpu_ns = kMost, .count = 7};
+      for (const int64_t until : {int64_t{1}, int64_t{1} << 61, kLatest}) {
+        const auto part = PartOf(sample, until / 2, until);
+        if (!part) continue;
+        EXPECT_LE(part->wall_ns, wall);
+        EXPECT_LE(part->count, 7U);
+      }
+    }
+  }
 }
 
 TEST(PartOf, ADeadlineBelongsToTheInstantItEnds) {
