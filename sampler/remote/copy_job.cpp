@@ -104,7 +104,10 @@ bool CopyJob::HoldsLock(const ThreadCopy& thread) const {
 }
 
 bool CopyJob::NeedsAttention() const {
-  if (!HeldStill() || threads.front()->status != WalkStatus::kComplete) return true;
+  const WalkStatus status = threads.front()->status;
+  // What is cut for its length will be again.
+  const bool whole = status == WalkStatus::kComplete || status == WalkStatus::kMissing;
+  if (!HeldStill() || !whole) return true;
   if (new_codes) return true;
   if (ahead_of_switch) {
     return !SubjectHoldsLock() || gil_state.switch_number != *ahead_of_switch;
@@ -206,9 +209,10 @@ void CopyJob::LookAtCodes() {
   AppendProof();
   // What cannot be read stays zero, which is no code object's identity.
   std::span<const pyabi::ReadRequest> left = requests_;
+  const size_t proof = requests_.size() - code_list_.size();
   for (int refused = 0; refused <= kMostRefused; ++refused) {
     left = left.subspan(memory->ReadSome(left));
-    if (left.empty()) break;
+    if (left.size() <= proof) break;  // all read, or the proof refused
     left = left.subspan(1);
   }
   read_ok = left.empty();

@@ -37,7 +37,8 @@ void Pacer::KeepOff(int cpu) {
 
 void Pacer::Sleep(Nanoseconds until) {
   FutexWait(woken_, 0, until);
-  if (woken_.exchange(0, std::memory_order_acquire) == 0) NoteLate(MonotonicNow() - until);
+  woken_.exchange(0, std::memory_order_acquire);
+  NoteLate(MonotonicNow() - until);
 }
 
 void Pacer::NoteLate(Nanoseconds late) {

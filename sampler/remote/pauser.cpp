@@ -52,6 +52,7 @@ PauseTicket Pauser::Begin(CopyJob& job, pid_t tid, int cpu) {
   PauseTicket ticket;
   if (failure_) return ticket;
   job.stopped = false;
+  NoteWhereWeAre(cpu);
   if (mode_in_use_ == PauseMode::kPreempt && BeginPreemption(job, tid, cpu, ticket)) {
     return ticket;
   }
@@ -62,7 +63,7 @@ PauseTicket Pauser::Begin(CopyJob& job, pid_t tid, int cpu) {
     pacer_.KeepOff(cpu);
     job.Run();
     ticket.outcome = {job.read_ok, false, {}};
-    if (pacer_.has_one_cpu()) ticket.outcome.held_for = PacersWork();
+    if (shares_cpu_) ticket.outcome.held_for = PacersWork();
   }
   return ticket;
 }
@@ -75,14 +76,19 @@ bool Pauser::BeginPreemption(CopyJob& job, pid_t tid, int cpu, PauseTicket& tick
   }
   pacer_.KeepOff(cpu);
   if (sched_getcpu() == cpu) {
-    // One CPU only, or the scheduler's whim: the pacer itself has taken the target's CPU.
+    // One CPU only, or others have the rest: the pacer itself has taken the target's CPU.
     job.Run();
     ticket.outcome = OutcomeOf(job);
-    if (pacer_.has_one_cpu()) ticket.outcome.held_for = PacersWork();
+    if (shares_cpu_) ticket.outcome.held_for = PacersWork();
     return true;
   }
   ticket.probe = ProbeFor(cpu);
   if (ticket.probe == nullptr) return false;
+  if (ticket.probe->exiled()) {
+    ticket.probe = nullptr;
+    GiveUpPreemption(fmt::format("CPU {} may not be entered any more", cpu));
+    return false;
+  }
   // The looks ahead are over by now; what is left is that of another subject on this CPU.
   if (ticket.probe->busy()) WaitFor(*ticket.probe);
   ticket.probe->Submit(job);
@@ -128,6 +134,8 @@ void Pauser::WaitFor(Probe& probe) {
   // The job is the probe's until it has run: there is nothing to do but to wait.
   do {
     probe.Release();
+    probe
+        .Remind();  // what was to wake it may be lost: signals that the process ignores are dropped
   } while (!probe.Wait(kProbePatience));
 }
 
@@ -150,7 +158,13 @@ PauseOutcome Pauser::CopyByPtrace(CopyJob& job, pid_t tid) {
   return {job.read_ok, hold.stopped && job.read_ok, hold.held};
 }
 
-// With one CPU for both of us the target waits for all that this thread does, the copy included.
+void Pauser::NoteWhereWeAre(int target_cpu) {
+  const bool shares = sched_getcpu() == target_cpu;
+  if (shares && !shares_cpu_) own_cpu_ = ThreadCpuNow();
+  shares_cpu_ = shares;
+}
+
+// On the target's CPU it waits for all that this thread does, the copy included.
 Nanoseconds Pauser::PacersWork() {
   const Nanoseconds now = ThreadCpuNow();
   return now - std::exchange(own_cpu_, now);

@@ -20,8 +20,8 @@ namespace pystrobe::remote {
 struct PauseOutcome {
   bool copied = false;     ///< the job has results
   bool held = false;       ///< the subject is proved to have stood still
-  Nanoseconds held_for{};  ///< by our clock, without the context switches around it; where pacer
-                           ///< and target share the only CPU, all that the pacer did since last
+  Nanoseconds held_for{};  ///< by our clock, without the context switches around it; where the
+                           ///< pacer is on the target's CPU, all that it did there since last
 };
 
 /// A copy under way or done; Pauser::Finish ends it.
@@ -66,6 +66,7 @@ class Pauser {
   bool BeginPreemption(CopyJob& job, pid_t tid, int cpu, PauseTicket& ticket);
   void WaitFor(Probe& probe);
   PauseOutcome CopyByPtrace(CopyJob& job, pid_t tid);
+  void NoteWhereWeAre(int target_cpu);
   Nanoseconds PacersWork();
   Probe* ProbeFor(int cpu);
   void GiveUpPreemption(std::string_view reason);
@@ -74,7 +75,8 @@ class Pauser {
   PauseMode mode_in_use_;
   std::optional<Error> failure_;
   Pacer pacer_;
-  Nanoseconds own_cpu_ = ThreadCpuNow();
+  bool shares_cpu_ = false;                     // with the target, when it was paused last
+  Nanoseconds own_cpu_{};                       // at that time or since
   std::vector<std::unique_ptr<Probe>> probes_;  // by CPU
   Probe* ahead_ = nullptr;                      // that has the jobs of BeginAhead
   std::unique_ptr<Tracer> tracer_;

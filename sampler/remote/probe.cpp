@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <tuple>
 #include <utility>
 
 #include "profiler/base/thread.h"
@@ -111,7 +110,7 @@ bool Probe::RunNext() {
   if (!slot.state.compare_exchange_strong(at, kRunning)) return false;
   slot.job->Run();
   // Somebody else has moved us (taskset, a cpuset that shrank and grew again).
-  if (slot.job->own_cpu != cpu_ && !released_.load()) std::ignore = PinTo(0, cpu_);
+  if (slot.job->own_cpu != cpu_ && !released_.load() && !PinTo(0, cpu_)) exiled_.store(true);
   const bool needs_attention = slot.job->NeedsAttention();
   const int target_cpu = slot.job->subject_cpu;
   // Before anything that may wake the pacer: it may sleep where the target is now.

@@ -56,8 +56,11 @@ class Probe {
   /// Waits until all jobs submitted are done; false after `timeout`: the CPU does not let the probe
   /// run (a real-time program has it). The jobs still belong to the probe then; Wait again.
   bool Wait(Nanoseconds timeout);
-  /// Lets the probe go on on any CPU the pacer may use, for good: its jobs end then, without proof.
+  /// Lets the probe go on on any CPU the pacer may use, for good: its jobs end then, and prove
+  /// nothing unless that is where the target is.
   void Release();
+  /// It was moved to other CPUs and may not go back: its copies there prove nothing.
+  bool exiled() const { return exiled_.load(std::memory_order_relaxed); }
   /// Not all jobs submitted are done.
   bool busy() const { return done_.load() != submitted_; }
 
@@ -83,6 +86,7 @@ class Probe {
   std::atomic<uint32_t> done_{0};
   std::atomic<bool> awaited_{false};  ///< the pacer sleeps on done_
   std::atomic<bool> released_{false};
+  std::atomic<bool> exiled_{false};
   std::atomic<bool> stop_{false};
   pid_t tid_ = 0;
   std::thread thread_;

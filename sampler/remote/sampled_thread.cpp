@@ -62,6 +62,15 @@ bool SampledThread::StoodStillSince() {
   return stat && SameRun(*stat, looked_);
 }
 
+bool SampledThread::SleepsDuring(CopyJob& job) {
+  const auto stat = clock_.Read();
+  if (!stat) return false;
+  looked_ = *stat;
+  if (!clock_.exact() || clock_.Running()) return false;
+  job.Run();
+  return StoodStillSince();
+}
+
 void SampledThread::Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy) {
   job.memory = &context_.target.memory();
   job.layout = &context_.target.layout();

@@ -54,6 +54,9 @@ class SampledThread {
   /// True when the thread did not run since the MayHaveRun() that said it had, and does not run
   /// now: what was copied in between is consistent.
   bool StoodStillSince();
+  /// Runs `job`, whose subject the thread is, with nobody held. True when the thread slept all the
+  /// while, by the kernel's count of how often it was put on a CPU: then the copy is proved.
+  bool SleepsDuring(CopyJob& job);
   /// What MayHaveRun saw, of a thread that has been asleep since.
   std::optional<TaskLook> SeenAsleep() {
     if (!StoodStillSince()) return std::nullopt;

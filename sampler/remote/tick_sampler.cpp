@@ -181,17 +181,30 @@ void TickSampler::Begin(Look& look) {
     job.threads.push_back(&other->copy());
     look.other_looks.push_back(other->LookNow());
   }
-  look.ticket = pauser_.Begin(job, look.subject->id().tid, look.subject->last_cpu());
   look.begun = true;
+  if (CopyAsleep(look)) return;
+  look.ticket = pauser_.Begin(job, look.subject->id().tid, look.subject->last_cpu());
+}
+
+bool TickSampler::CopyAsleep(Look& look) {
+  CopyJob& job = look.job;
+  if (pauser_.mode_in_use() != PauseMode::kPtrace || job.awake_before) return false;
+  job.prove = false;
+  const bool slept = look.subject->SleepsDuring(job);
+  job.prove = true;
+  if (!slept) return false;
+  look.ticket = {nullptr, {.copied = job.read_ok, .held = job.read_ok, .held_for = {}}};
+  return true;
 }
 
 void TickSampler::Complete(Look& look) {
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  for (int tries = 1;; ++tries) {
     if (!look.begun) Begin(look);
     EndCopy(look);
-    if (Good(look)) break;
-    if (tries + 1 == kMostTries) break;
+    SeekHolder(*look.domain, look.job.gil_state);
+    if (Good(look) || tries == kMostTries) break;
     ++outcome_.retries;
+    if (!look.ticket.outcome.held) NoteIfGone(*look.subject);
     if (!look.domain->free_threaded() && !Choose(look)) {
       outcome_.held += HeldFor(look, std::nullopt);
       return;
@@ -240,11 +253,13 @@ void TickSampler::Record(Look& look) {
       !look.domain->free_threaded() &&
       (job.AllFrozen() || (held && job.gil_state.HeldBy(look.subject->id().tstate)));
   const bool taken = TakeStack(look, *look.subject, held, job.subject_look);
+  outcome_.taken |= taken;
   for (size_t i = 0; i < look.others.size(); ++i) {
     SampledThread& other = *look.others[i];
-    TakeStack(look, other, all_frozen || other.StoodStillSince(), look.other_looks[i]);
+    const bool proved = all_frozen || other.StoodStillSince();
+    outcome_.taken |= TakeStack(look, other, proved, look.other_looks[i]);
   }
-  outcome_.taken = true;
+  outcome_.marked |= outcome_.taken && !held;
   outcome_.held += HeldFor(look, taken ? WaitedFor(look) : std::nullopt);
   const bool calm = held && look.held.copies == 1 && look.others.empty() && !job.new_codes &&
                     job.SubjectHoldsLock();
@@ -290,13 +305,14 @@ bool TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved
     return false;
   }
   uint8_t flags = look.job.HoldsLock(copy) ? kSampleGil : 0;
-  if (!proved) {
-    flags |= kSampleMarked;
-    outcome_.marked = true;
-  }
+  if (!proved) flags |= kSampleMarked;
   if (copy.status != WalkStatus::kComplete) flags |= kSampleIncomplete;
   thread.TakeCopy(tick_, flags, seen);
-  if (thread.gone()) outcome_.stale_threads = true;
+  if (thread.gone()) {
+    outcome_.stale_threads = true;
+    return false;
+  }
+  outcome_.marked |= !proved;
   if ((thread.standing_flags() & kSampleIncomplete) != 0) outcome_.incomplete = true;
   return true;
 }
@@ -320,11 +336,24 @@ std::optional<GilState> TickSampler::Peek(LockDomain& domain) {
   return domain.gil.Decode(GilReader::kAfter);
 }
 
+void TickSampler::SeekHolder(LockDomain& domain, const GilState& gil) {
+  if (domain.LacksHolder(gil, threads_.Refused(gil.last_holder))) outcome_.stale_threads = true;
+}
+
 SampledThread& TickSampler::ChooseSubject(LockDomain& domain, const GilState& gil) {
   SampledThread* subject = domain.Find(gil.last_holder);
-  if (domain.LacksHolder(gil, threads_.Refused(gil.last_holder))) outcome_.stale_threads = true;
-  if (subject == nullptr) subject = domain.last_subject;
-  return subject != nullptr ? *subject : *domain.threads.front();
+  SeekHolder(domain, gil);
+  // The lock names its last holder even after that has ended.
+  if (subject == nullptr || subject->gone()) subject = domain.last_subject;
+  if (subject != nullptr && !subject->gone()) return *subject;
+  const auto lives = std::ranges::find_if_not(domain.threads, &SampledThread::gone);
+  return lives != domain.threads.end() ? **lives : *domain.threads.front();
+}
+
+void TickSampler::NoteIfGone(SampledThread& thread) {
+  if (thread.clock().Read() || thread.clock().unknown()) return;
+  thread.Miss(tick_);
+  outcome_.stale_threads = true;
 }
 
 void TickSampler::CollectChanged(LockDomain& domain, bool many, const SampledThread* subject,

@@ -92,6 +92,10 @@ class TickSampler {
   /// Chooses whom to look at under the lock. False when nobody ran, or the target is gone.
   bool Choose(Look& look);
   void Begin(Look& look);
+  /// Where threads are stopped by ptrace: copies a subject that sleeps without stopping it, for
+  /// some system calls fail when their thread is stopped (epoll_wait with EINTR, signal(7)). False
+  /// when it may have woken meanwhile.
+  bool CopyAsleep(Look& look);
   /// How many looks may follow this one without choosing.
   size_t MostAhead(const Look& look) const;
   Look& Made(size_t i) { return i == 0 ? *looks_.front() : ahead_[i - 1]->look; }
@@ -113,7 +117,11 @@ class TickSampler {
 
   bool MayHaveRun(SampledThread& thread);
   std::optional<GilState> Peek(LockDomain& domain);
+  /// Has the threads listed anew where the lock's holder is none of them.
+  void SeekHolder(LockDomain& domain, const GilState& gil);
   SampledThread& ChooseSubject(LockDomain& domain, const GilState& gil);
+  /// Where it has ended: then it is not chosen again, and the threads are listed anew.
+  void NoteIfGone(SampledThread& thread);
   /// Fills `changed` with the threads but `subject` that ran, or may have.
   void CollectChanged(LockDomain& domain, bool many, const SampledThread* subject,
                       std::vector<SampledThread*>& changed);
