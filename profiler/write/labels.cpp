@@ -149,7 +149,7 @@ std::string VerdictText(const Quality& quality) {
 Verdict Judge(const Quality& quality) {
   if (Doubt(quality) != nullptr) return Verdict::kDoubtful;
   const bool good = quality.taken >= kFewestSamples && quality.proved == quality.taken &&
-                    UnseenCpu(quality) <= kMuchUnseen;
+                    std::max(UnseenWall(quality), UnseenCpu(quality)) <= kMuchUnseen;
   return good ? Verdict::kGood : Verdict::kFair;
 }
 

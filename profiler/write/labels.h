@@ -36,7 +36,7 @@ inline constexpr uint64_t kFewestSamples = 10;
 enum class Verdict {
   kGood,      ///< every stack is proved exact, and hardly a sample is missing
   kFair,      ///< up to 1 % are in doubt or missing; or there are too few samples to judge, or
-              ///< more than 10 % of the CPU time is in no stack
+              ///< more than 10 % of the wall or CPU time is in no stack
   kDoubtful,  ///< more than that and more than two, or the recording was cut off
 };
 Verdict Judge(const Quality& quality);

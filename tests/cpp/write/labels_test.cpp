@@ -174,12 +174,13 @@ TEST(QualityLineTest, TellsOfTimeWithoutAStack) {
   quality.thread_ns = 20'000'000'000'000;
   quality.unseen_ns = 199'000'000'000;
   EXPECT_THAT(QualityLine({}, quality), Not(HasSubstr("without a stack")));
+  EXPECT_EQ(Judge(quality), Verdict::kGood);
   quality.unseen_ns = 16'000'000'000'000;
   EXPECT_THAT(QualityLine({}, quality),
               HasSubstr("0 lost; 80.0 % of the threads' wall time without a stack: before the "
                         "first look at a thread, in threads too brief for one or without Python, "
                         "or while the sampler had no CPU; target"));
-  EXPECT_EQ(Judge(quality), Verdict::kGood);
+  EXPECT_EQ(Judge(quality), Verdict::kFair);
   quality.cpu_ns = 1'000'000'000;
   quality.unseen_cpu_ns = 830'000'000;
   EXPECT_THAT(QualityLine({}, quality),
