@@ -86,9 +86,9 @@ bool StackPlan::IsSettled(const StackCopy& copy, const pyabi::WalkResult& walk,
   if (t.cframe == kAbsent) return true;
   const Address cframe = copy.ValueOr0<Address>(tstate_ + t.cframe);
   if (cframe == 0 || cframe == tstate_ + t.root_cframe) return true;
-  // Within a run there is a frame.
-  if (!walk.loop_caller) return false;
   const Address outer = copy.ValueOr0<Address>(cframe + layout_->cframe.previous);
+  // Within a run there is a frame; but a greenlet has a _PyCFrame of its own around its runs.
+  if (!walk.loop_caller) return FindFirst(copy) == 0 && outer == tstate_ + t.root_cframe;
   if (walk.loop_caller != CurrentFrameOf(copy, outer)) return false;
   if (!loop_frames.empty() && !IsBesideCframe(cframe, loop_frames.front())) return false;
   // A frame that was popped still reads like one.

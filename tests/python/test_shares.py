@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import platform
 import re
+import sys
 import threading
 import time
 from bisect import bisect_left
@@ -323,3 +325,17 @@ def test_the_time_held_is_told_where_there_is_one_cpu(
     # Others may keep it waiting too.
     assert quality["own_cpu_ns"] == pytest.approx(quality["held_ns"], rel=0.5)
     assert quality["held_ns"] < 1.1 * quality["run_delay_ns"]
+
+
+def test_greenlets_that_run_no_python_are_outside(pystrobe: Pystrobe) -> None:
+    """In 3.11 and 3.12 they look like a run of the interpreter that has only just begun."""
+    own = Interpreter(platform.python_version(), sys.executable, None, free_threaded=False)
+    with running(own, "greenlets") as target:
+        recorded = pystrobe.attach(target.pid, seconds=2, rate=1000)
+        truth = target.stop()
+    report = recorded.json()
+    stacks = [stack for thread in report["threads"] for stack in thread["stacks"]]
+    outside = sum(stack["wall_ns"] for stack in stacks if not stack["frames"])
+    share = truth["outside"] / sum(truth.values())
+    assert outside / report["total"]["wall_ns"] == pytest.approx(share, abs=0.1)
+    assert report["quality"]["lost"] < 0.05 * report["quality"]["deadlines"]

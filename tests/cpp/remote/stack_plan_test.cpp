@@ -129,6 +129,14 @@ TEST(StackPlan, WhereNoLoopRunsThereIsNoStack) {
   EXPECT_TRUE(target.frames().empty());
 }
 
+// A greenlet has a _PyCFrame in which nothing runs, so far or but C functions.
+TEST(StackPlan, WhereAGreenletRunsNoPythonThereIsNoStack) {
+  TwoLoops target;
+  target.SetLoop(TwoLoops::kInnerLoop, 0, TwoLoops::kThreadState + 32);
+  EXPECT_TRUE(target.Settled());
+  EXPECT_TRUE(target.frames().empty());
+}
+
 // The loop has been announced, its current frame not filled in yet.
 TEST(StackPlan, WhatAnEarlierRunLeftIsNoStack) {
   TwoLoops nothing;
