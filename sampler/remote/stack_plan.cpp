@@ -99,6 +99,20 @@ bool StackPlan::IsSettled(const StackCopy& copy, const pyabi::WalkResult& walk,
   return !in_chunk || first < copy.ValueOr0<Address>(tstate_ + t.datastack_top);
 }
 
+bool StackPlan::BeginsAtBottom(const StackCopy& copy,
+                               const std::vector<pyabi::RawFrame>& frames) const {
+  const bool is_311 = layout_->version.major == 3 && layout_->version.minor == 11;
+  if (!is_311 || frames.empty()) return true;
+  Address chunk = copy.ValueOr0<Address>(tstate_ + layout_->thread.datastack_chunk);
+  for (size_t older = 0; older < kMostChunks; ++older) {
+    const Address previous = copy.ValueOr0<Address>(chunk + layout_->chunk.previous);
+    if (previous == 0) break;
+    chunk = previous;
+  }
+  // The first word of a thread's first chunk stays free (push_chunk in Python/pystate.c).
+  return frames.back().frame == chunk + layout_->chunk.data + sizeof(Address);
+}
+
 // Both are locals of one C function, so their distance is always the same; runs further out, which
 // is where an outdated _PyCFrame may lead, lie at higher addresses.
 bool StackPlan::IsBesideCframe(Address cframe, Address loop_frame) {

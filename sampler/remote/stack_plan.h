@@ -42,6 +42,12 @@ class StackPlan {
   bool IsSettled(const pyabi::StackCopy& copy, const pyabi::WalkResult& walk,
                  const std::vector<Address>& loop_frames);
 
+  /// For a copy without proof. In 3.11 any frame whose link to its caller was not written yet looks
+  /// like the last of its chain; the real one, the thread's first, lies at the bottom of its data
+  /// stack. True where there are no frames, and in other versions, which have other marks.
+  bool BeginsAtBottom(const pyabi::StackCopy& copy,
+                      const std::vector<pyabi::RawFrame>& frames) const;
+
   /// Adds a range that covers `missing`, a frame the walker did not find: as much of its chunk or
   /// page as is worth the system call. False when the copy is full.
   bool AddMissing(pyabi::StackCopy& copy, Address missing);

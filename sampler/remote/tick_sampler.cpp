@@ -296,7 +296,8 @@ bool TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved
   ThreadCopy& copy = thread.copy();
   if (!proved) {
     pyabi::TrimToExecuting(copy.memory, context_.target.layout(), copy.frames);
-    const bool torn = copy.walk && copy.walk->has_left_frame;
+    const bool torn = (copy.walk && copy.walk->has_left_frame) ||
+                      !copy.plan->BeginsAtBottom(copy.memory, copy.frames);
     if (torn && copy.status == WalkStatus::kComplete) copy.status = WalkStatus::kIncomplete;
   }
   // Memory of a thread that has ended, most likely: no stack at all.

@@ -147,7 +147,8 @@ def test_a_piece_of_a_stack_is_shown_as_one(
         assert stack.frames[0].name in {"<module>", INCOMPLETE}, stack
         assert "<interpreter trampoline>" not in {frame.name for frame in stack.frames}
         pieces += stack.samples * (stack.frames[0].name == INCOMPLETE)
-    assert pieces <= quality["incomplete"]
+    # One stands for the deadlines lost before it as well.
+    assert pieces <= quality["incomplete"] + quality["lost"]
     if interpreter.minor >= (3, 14) and case.target == "tower":
         # There frames that were left are cleared.
         assert pieces > 0

@@ -61,6 +61,17 @@ class TwoLoops {
     SetWord(at + 24, owner);
   }
 
+  void Fill(StackCopy& copy) {
+    std::vector<pyabi::ReadRequest> requests;
+    copy.AppendRequests(0, requests);
+    for (const auto& request : requests) {
+      std::memset(request.into, 0, request.size);
+      if (request.address < kBase || request.address + 8 > kBase + memory_.size()) continue;
+      const size_t offset = request.address - kBase;
+      std::memcpy(request.into, &memory_[offset], std::min(request.size, memory_.size() - offset));
+    }
+  }
+
   // Copies what the plan asks for until the chain is walked; true when it is a stack.
   bool Settled(StackPlan& plan) {
     StackCopy copy;
@@ -95,17 +106,6 @@ class TwoLoops {
   const std::vector<RawFrame>& frames() const { return frames_; }
 
  private:
-  void Fill(StackCopy& copy) {
-    std::vector<pyabi::ReadRequest> requests;
-    copy.AppendRequests(0, requests);
-    for (const auto& request : requests) {
-      std::memset(request.into, 0, request.size);
-      if (request.address < kBase || request.address + 8 > kBase + memory_.size()) continue;
-      const size_t offset = request.address - kBase;
-      std::memcpy(request.into, &memory_[offset], std::min(request.size, memory_.size() - offset));
-    }
-  }
-
   std::vector<std::byte> memory_;
   std::vector<RawFrame> frames_;
   std::vector<Address> loop_frames_;
@@ -162,6 +162,25 @@ TEST(StackPlan, WhatAnEarlierRunLeftMayHangTogether) {
   EXPECT_TRUE(target.Settled(plan));
   target.SetLoop(TwoLoops::kInnerLoop, TwoLoops::kOuterFrame, TwoLoops::kThreadState + 32);
   EXPECT_FALSE(target.Settled(plan));
+}
+
+TEST(StackPlan, AThreadsFirstFrameLiesAtTheBottomOfItsDataStack) {
+  TwoLoops target;
+  StackPlan plan(target.layout, TwoLoops::kThreadState);
+  ASSERT_TRUE(target.Settled(plan));
+  StackCopy copy;
+  plan.AddPredicted(copy);
+  target.Fill(copy);
+  const Address bottom = TwoLoops::kChunk + target.layout.chunk.data + 8;
+  const auto begins_at_bottom = [&](Address frame) {
+    return plan.BeginsAtBottom(copy, {{.frame = TwoLoops::kInnerFrame}, {.frame = frame}});
+  };
+  EXPECT_TRUE(begins_at_bottom(TwoLoops::kOuterFrame)) << "3.12 has other marks";
+  target.layout.version = {3, 11, 7};
+  EXPECT_TRUE(begins_at_bottom(bottom));
+  EXPECT_FALSE(begins_at_bottom(bottom + 0x40));
+  EXPECT_FALSE(begins_at_bottom(0xdead0));
+  EXPECT_TRUE(plan.BeginsAtBottom(copy, {}));
 }
 
 TEST(StackPlan, AFrameThatWasPoppedIsNoStack) {
