@@ -123,7 +123,10 @@ void ThreadLedger::Take(Finding found) {
   // Idle until the tick before, as far as its CPU time allows.
   // (A new thread may be charged what it ran before it was found.)
   const Nanoseconds run = ToTime(ran ? cpu_ns : 0);
-  const Nanoseconds ran_from = std::min(tick.previous, tick.time - run);
+  Nanoseconds ran_from = tick.time - run - ToTime(ran ? last_charge_.run_delay_ns : 0);
+  // Who was asleep and runs now woke at that time; of others no more is known than the ticks.
+  const bool woke = off_cpu_ && ran && awake && tick.from <= tick.previous;
+  if (!woke) ran_from = std::min(tick.previous, tick.time - run);
   AddIdle({tick.number - 1, ran_from});
   if (ran) cpu_ns -= AddGap(tick, cpu_ns, awake);
   cpu_ns = ShareOut(tick, cpu_ns, ran && awake);
@@ -181,7 +184,9 @@ void ThreadLedger::AddRun(const Finding& found, uint64_t cpu_ns) {
   if ((found.flags & kSampleGil) != 0 && timeline_.end().time < tick.previous) {
     const auto interval = static_cast<uint64_t>((tick.time - tick.previous).count());
     const uint64_t in_tick = std::min(cpu_ns, interval);
-    Add(Moment::Before(tick), cpu_ns - in_tick, Flags(found.flags & ~kSampleGil));
+    // It may have waited for a CPU until then.
+    const int not_true_of_it = kSampleGil | (cpu_ns == in_tick ? kSampleOnCpu : 0);
+    Add(Moment::Before(tick), cpu_ns - in_tick, Flags(found.flags & ~not_true_of_it));
     cpu_ns = in_tick;
   }
   Add(Moment::At(tick), cpu_ns, found.flags);
@@ -193,7 +198,9 @@ void ThreadLedger::AddIdle(const Moment& end) {
   const bool knows_lock = (flags & kSampleGil) == 0 || end.time <= still_.time;
   if (!knows_lock && still_.time > timeline_.end().time) Add(still_, 0, flags);
   if (end.time <= timeline_.end().time) return;
-  Add(end, 0, knows_lock ? flags : Flags(flags & ~kSampleGil));
+  // A tick that came to nothing, in whose place another look is made, may have been counted.
+  const uint64_t number = std::max(end.tick, timeline_.end().tick);
+  Add({number, end.time}, 0, knows_lock ? flags : Flags(flags & ~kSampleGil));
 }
 
 void ThreadLedger::Flush() {

@@ -82,7 +82,7 @@ TEST_F(ThreadLedgerTest, RunDelayAddsUp) {
   EXPECT_EQ(ledger.total_run_delay(), 35U);
 }
 
-TEST_F(ThreadLedgerTest, ASleepIsOneEntryUntilTheTickBeforeItRuns) {
+TEST_F(ThreadLedgerTest, ASleepIsOneEntryUntilTheThreadWakes) {
   ThreadLedger ledger = BeginAsleep();
   for (uint64_t tick = 2; tick <= 9; ++tick) {
     EXPECT_TRUE(ledger.SeeStill(TickOf(tick), {0, 0, 1}));
@@ -90,8 +90,17 @@ TEST_F(ThreadLedgerTest, ASleepIsOneEntryUntilTheTickBeforeItRuns) {
   EXPECT_FALSE(ledger.SeeStill(TickOf(10), {400, 0, 2}));
   EXPECT_THAT(samples_, IsEmpty());
   ledger.Take({TickOf(10), Running(400, 2), kWork, 0});
-  EXPECT_THAT(Yielded(), ElementsAre(Row{8'000'000, 8 * kMs, 0, kNap, 9, kSampleIdle},
-                                     Row{9'000'000, kMs, 400, kWork, 1, kSampleOnCpu}));
+  EXPECT_THAT(Yielded(), ElementsAre(Row{8'999'600, 8'999'600, 0, kNap, 9, kSampleIdle},
+                                     Row{9'000'000, 400, 400, kWork, 1, kSampleOnCpu}));
+}
+
+TEST_F(ThreadLedgerTest, WhoWaitsForACpuIsAwake) {
+  ThreadLedger ledger = BeginAsleep();
+  TaskLook look = Running(300, 2);
+  look.stat.run_delay_ns = 200'000;
+  ledger.Take({TickOf(2), look, kWork, 0});
+  EXPECT_THAT(Yielded(), ElementsAre(Row{799'700, 799'700, 0, kNap, 1, kSampleIdle},
+                                     Row{1'000'000, 200'300, 300, kWork, 1, kSampleOnCpu}));
 }
 
 TEST_F(ThreadLedgerTest, ASleepIsYieldedPieceByPiece) {
@@ -121,8 +130,8 @@ TEST_F(ThreadLedgerTest, ASleeperHasTheLockAsLongAsItIsKnownNotToHaveRun) {
   EXPECT_FALSE(ledger.SeeStill(TickOf(6), {100, 0, 2}));
   ledger.Take({TickOf(6), Running(100, 2), kWork, 0});
   EXPECT_THAT(Yielded(), ElementsAre(Row{2'000'000, 2 * kMs, 0, kNap, 3, kSampleIdle | kSampleGil},
-                                     Row{4'000'000, 2 * kMs, 0, kNap, 2, kSampleIdle},
-                                     Row{5'000'000, kMs, 100, kWork, 1, kSampleOnCpu}));
+                                     Row{4'999'900, 2'999'900, 0, kNap, 2, kSampleIdle},
+                                     Row{5'000'000, 100, 100, kWork, 1, kSampleOnCpu}));
 }
 
 TEST_F(ThreadLedgerTest, ASleeperThatEndedHadTheLockUntilItWasSeenLast) {
@@ -239,7 +248,7 @@ TEST_F(ThreadLedgerTest, TheLockIsKnownOfTheLastTickOnly) {
 }
 
 // The look at a tick came to nothing, and one a little later was made in its place.
-TEST_F(ThreadLedgerTest, ASleepEndsAtTheTickBeforeAlsoWhereThatCameLater) {
+TEST_F(ThreadLedgerTest, ASleepGoesOnWhereALookCameToNothing) {
   ThreadLedger ledger = BeginAsleep();
   ledger.SeeStill(TickOf(2), {0, 0, 1});
   ledger.Flush();
@@ -248,8 +257,8 @@ TEST_F(ThreadLedgerTest, ASleepEndsAtTheTickBeforeAlsoWhereThatCameLater) {
   ledger.Take({tick, Running(300, 2), kWork, kSampleGil});
   EXPECT_THAT(Yielded(),
               ElementsAre(Row{1'000'000, kMs, 0, kNap, 2, kSampleIdle},
-                          Row{1'200'000, 200'000, 0, kNap, 0, kSampleIdle},
-                          Row{2'000'000, 800'000, 300, kWork, 1, kSampleOnCpu | kSampleGil}));
+                          Row{1'999'700, 999'700, 0, kNap, 0, kSampleIdle},
+                          Row{2'000'000, 300, 300, kWork, 1, kSampleOnCpu | kSampleGil}));
 }
 
 TEST_F(ThreadLedgerTest, ARunLongerThanTheTimeLeavesNoIdleEntry) {
@@ -274,8 +283,8 @@ TEST_F(ThreadLedgerTest, ALateTickIsMarkedButNotTheSleepBeforeIt) {
   late.late = true;
   ledger.Take({late, Running(kMs / 2, 2), kWork, 0});
   EXPECT_THAT(Yielded(),
-              ElementsAre(Row{1'000'000, kMs, 0, kNap, 2, kSampleIdle},
-                          Row{2'000'000, kMs, kMs / 2, kWork, 1, kSampleOnCpu | kSampleLate}));
+              ElementsAre(Row{1'500'000, 3 * kMs / 2, 0, kNap, 2, kSampleIdle},
+                          Row{2'000'000, kMs / 2, kMs / 2, kWork, 1, kSampleOnCpu | kSampleLate}));
 }
 
 // A kernel that counts in ticks of 10 ms: each comes to the stack seen when it is charged.
