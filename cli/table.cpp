@@ -62,13 +62,13 @@ std::string IdleLeftOut(const Profile& profile) {
   const size_t count = profile.idle_hidden.size();
   if (count == 0) return "";
   std::vector<std::string> names;
-  for (const ThreadIndex thread : profile.idle_hidden) {
-    names.push_back(
-        Printable(write::ThreadLabel(profile.tables().thread(thread), profile.tables())));
+  for (size_t i = 0; i < count && count <= kFew; ++i) {
+    const Thread& thread = profile.tables().thread(profile.idle_hidden[i]);
+    names.push_back(Printable(write::ThreadLabel(thread, profile.tables())));
   }
   return fmt::format("; {} idle {} left out{}, --idle shows {}", write::GroupDigits(count),
                      count == 1 ? "thread" : "threads",
-                     count <= kFew ? fmt::format(" ({})", fmt::join(names, ", ")) : "",
+                     names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")),
                      count == 1 ? "it" : "them");
 }
 

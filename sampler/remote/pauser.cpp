@@ -134,8 +134,8 @@ void Pauser::WaitFor(Probe& probe) {
   // The job is the probe's until it has run: there is nothing to do but to wait.
   do {
     probe.Release();
-    probe
-        .Remind();  // what was to wake it may be lost: signals that the process ignores are dropped
+    // A signal that was to wake it is lost where somebody in this process has just ignored it.
+    probe.Remind();
   } while (!probe.Wait(kProbePatience));
 }
 

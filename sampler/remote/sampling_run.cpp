@@ -135,7 +135,7 @@ Result<std::optional<EndReason>> SamplingRun::TakeOver() {
   if (now >= next_append_ || samples_.size() >= kBatch) {
     threads_.FlushAll();
     ReadProcessCpu();
-    if (auto sent = Append(); !sent) return std::unexpected(sent.error());
+    if (auto sent = Append(now); !sent) return std::unexpected(sent.error());
     next_append_ = now + kAppendInterval;
   }
   return std::nullopt;
@@ -237,8 +237,9 @@ Result<void> SamplingRun::Finish() {
   threads_.FinishAll(tick_);
   threads_.UpdateNames();
   AddUnsampled();
-  if (auto sent = Append(); !sent) return sent;
-  UpdateFigures();
+  // The recording ends with the last look: what comes after it, a slow disk say, is no part of it.
+  if (auto sent = Append(tick_.time); !sent) return sent;
+  UpdateFigures(tick_.time);
   quality_.complete = true;
   return sink_.Finish(tables_, quality_);
 }
@@ -282,8 +283,9 @@ void SamplingRun::AddUnsampled() {
 }
 
 Progress SamplingRun::MakeProgress() {
-  UpdateFigures();
-  return {MonotonicNow() - start_, quality_};
+  const Nanoseconds now = MonotonicNow();
+  UpdateFigures(now);
+  return {now - start_, quality_};
 }
 
 Metadata SamplingRun::MakeMetadata() const {
@@ -319,8 +321,8 @@ void SamplingRun::Count(const TickOutcome& outcome) {
   if (!outcome.marked && !incomplete) ++quality_.proved;
 }
 
-void SamplingRun::UpdateFigures() {
-  quality_.duration_ns = (MonotonicNow() - start_).count();
+void SamplingRun::UpdateFigures(Nanoseconds now) {
+  quality_.duration_ns = (now - start_).count();
   quality_.run_delay_ns = static_cast<int64_t>(threads_.total_run_delay());
   quality_.own_cpu_ns = (ProcessCpuNow() - own_cpu_start_).count();
   quality_.achieved_rate_hz = static_cast<double>(quality_.taken) * 1e9 /
@@ -331,8 +333,8 @@ void SamplingRun::UpdateFigures() {
   quality_.cpu_source = threads_.exact_clock() ? "schedstat" : "stat";
 }
 
-Result<void> SamplingRun::Append() {
-  UpdateFigures();
+Result<void> SamplingRun::Append(Nanoseconds now) {
+  UpdateFigures(now);
   quality_.samples += samples_.size();
   for (const Sample& sample : samples_) {
     quality_.thread_ns += sample.wall_ns;

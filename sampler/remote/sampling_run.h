@@ -59,8 +59,8 @@ class SamplingRun {
   EndReason HowItEnded() const;
   std::optional<EndReason> RefreshThreads(Nanoseconds now);
   void Count(const TickOutcome& outcome);
-  void UpdateFigures();
-  Result<void> Append();
+  void UpdateFigures(Nanoseconds now);
+  Result<void> Append(Nanoseconds now);
 
   const Target& target_;
   const SamplerOptions& options_;

@@ -46,9 +46,10 @@ def test_run_samples_by_ptrace_until_the_program_ends(
     pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
 ) -> None:
     """A child that its own parent traces is told of by wait() whenever it stops."""
-    finished = run_python(pystrobe, newest, "--pause", "ptrace", script(tmp_path, BUSY * 2))
+    program = script(tmp_path, BUSY * 2)
+    finished = run_python(pystrobe, newest, "--pause", "ptrace", "-r", "500", program)
     assert finished.code == 0, finished
-    samples = re.search(r"Quality: \w+; ([\d,]+) samples", finished.err)
+    samples = re.search(r"Quality: [^;]+; ([\d,]+) samples", finished.err)
     assert samples, finished
     assert int(samples[1].replace(",", "")) > 50, finished
 
