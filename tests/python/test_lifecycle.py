@@ -10,13 +10,14 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from collapsed import Stack
 from conftest import oracle_of
 from find import Interpreter
 from pystrobe_command import Pystrobe, Recorded
-from running import Running, apart, cpus, running
+from running import Running, apart, cpus, running, undisturbed
 
 PAUSES = pytest.mark.parametrize("pause", ["preempt", "ptrace", "none"])
 
@@ -237,12 +238,16 @@ def test_the_sampler_sleeps_through_most_deadlines(
     if len(cpus()) < 2:
         pytest.skip("with one CPU the sampler is awake for each sample")
     target_cpu, sampler_cpu = apart() if pinned else (None, None)
-    with running(newest, "tower", cpu=target_cpu) as target:
-        arguments = ["attach", str(target.pid), "-r", "1000", "-d", "3", "-f", "json", "-o", "-"]
-        sampler = pystrobe.start(*arguments, cpu=sampler_cpu)
-        time.sleep(2.7)
-        slept = sleeps(sampler.pid)
-        quality = json.loads(sampler.communicate()[0])["quality"]
+
+    def sample() -> tuple[int, dict[str, Any]]:
+        with running(newest, "tower", cpu=target_cpu) as target:
+            arguments = ["attach", str(target.pid), "-r", "1000", "-d", "3", "-f", "json"]
+            sampler = pystrobe.start(*arguments, "-o", "-", cpu=sampler_cpu)
+            time.sleep(2.7)
+            slept = sleeps(sampler.pid)
+            return slept, json.loads(sampler.communicate()[0])["quality"]
+
+    slept, quality = undisturbed(sample)
     assert slept < 0.3 * quality["taken"]
     # Not because it was late for them.
     assert quality["taken"] > 0.9 * quality["deadlines"] > 1500
