@@ -90,7 +90,7 @@ Result<Dump> TakeDump(pid_t pid, const DumpOptions& options) {
   TickSampler ticks(context, threads, pauser);
 
   const Nanoseconds start = MonotonicNow();
-  Tick tick{.number = 1, .time = start, .previous = start, .from = start};
+  Tick tick{.number = 1, .time = start, .previous = start};
   if (auto listed = threads.Refresh(tick); !listed) return std::unexpected(listed.error());
   Sleepers(context, threads).Take(tick);
   Dump dump;
@@ -101,10 +101,7 @@ Result<Dump> TakeDump(pid_t pid, const DumpOptions& options) {
     TickOutcome outcome = ticks.Finish();
     dump.held_ns += outcome.held.count();
     if (auto possible = pauser.Check(); !possible) return std::unexpected(possible.error());
-    tick = {.number = tick.number + 1,
-            .time = MonotonicNow(),
-            .previous = tick.time,
-            .from = tick.time};
+    tick = {.number = tick.number + 1, .time = MonotonicNow(), .previous = outcome.time};
     if (!outcome.taken && !target->StillThere()) {
       return Fail(ErrorCode::kExited, "process {} ended while its stacks were read", pid);
     }

@@ -23,6 +23,8 @@ constexpr Nanoseconds kLeastGap = std::chrono::milliseconds(100);
 constexpr int kGapPeriods = 20;
 // Of the process' CPU time, not charged to a thread that was sampled: less is not worth a row.
 constexpr uint64_t kUnsampledShare = 100;
+constexpr int kMostBeginnings = 3;
+constexpr Nanoseconds kPromptBeginning = std::chrono::milliseconds(1);
 // Looks are begun at most so long before their time: what they find is taken over after the last.
 constexpr Nanoseconds kHorizon = std::chrono::milliseconds(20);
 
@@ -53,7 +55,7 @@ SamplingRun::SamplingRun(const Target& target, const SamplerOptions& options, Re
       sleepers_(context_, threads_),
       deadlines_(start_, options.rate_hz, static_cast<uint64_t>(start_.count())),
       governor_(options.rate_hz, options.max_overhead, start_),
-      tick_{.number = 1, .time = start_, .previous = start_, .from = start_},
+      tick_{.number = 1, .time = start_, .previous = start_},
       next_refresh_(start_ + kRefreshInterval),
       next_stale_refresh_(start_),
       next_append_(start_ + kAppendInterval) {}
@@ -64,7 +66,9 @@ Result<void> SamplingRun::Start() {
   Begin();
   // A first look at once: it also shows which way of pausing there is.
   ticks_.Start(tick_);
-  Count(ticks_.Finish());
+  const TickOutcome first = ticks_.Finish();
+  tick_.time = first.time;
+  Count(first);
   if (auto possible = pauser_.Check(); !possible) return possible;
   if (auto begun = sink_.Begin(MakeMetadata()); !begun) return begun;
   TellDeadlines();
@@ -72,11 +76,16 @@ Result<void> SamplingRun::Start() {
 }
 
 // With thousands of threads it takes a while until all are known; it is no part of the recording.
+// What they are charged after the time is read and before it is asked for is in no sample: where
+// we lost the CPU in between, once more.
 void SamplingRun::Begin() {
-  start_ = MonotonicNow();
+  for (int tries = 0; tries < kMostBeginnings; ++tries) {
+    start_ = MonotonicNow();
+    threads_.BeginAt(start_);
+    if (MonotonicNow() - start_ < kPromptBeginning) break;
+  }
   context_.start = start_;
-  tick_ = {.number = 1, .time = start_, .previous = start_, .from = start_};
-  threads_.BeginAt(start_);
+  tick_ = {.number = 1, .time = start_, .previous = start_};
   samples_.clear();
   process_cpu_start_ = process_cpu_ = ProcessCpuOf(target_.pid());
   deadlines_ = Deadlines(start_, governor_.rate_hz(), static_cast<uint64_t>(start_.count()));
@@ -107,7 +116,7 @@ Result<std::optional<EndReason>> SamplingRun::Step(const std::atomic<bool>& stop
   if (auto reason = ReasonToEnd(now, stop)) return reason;
   if (now < deadlines_.next()) return std::nullopt;
 
-  NextTick(now, now > deadlines_.next() + deadlines_.period());
+  NextTick(now, LatestOfNext());
   ticks_.Start(tick_);
   now = MonotonicNow();
   const uint64_t skipped = deadlines_.Advance(now);
@@ -149,47 +158,49 @@ Result<std::optional<EndReason>> SamplingRun::TakeLooks() {
 }
 
 Result<std::optional<EndReason>> SamplingRun::TakeMade(size_t ahead) {
-  uint64_t missed = 0;
-  Nanoseconds held_in_vain{};
-  Tick tick = tick_;  // of the first one, as it was started
+  Missed missed;
+  Nanoseconds due_by = tick_.due_by;  // of the first one, as it was started
   --tick_.number;
-  tick_.time = tick.previous;
+  tick_.time = tick_.previous;
   for (size_t i = 0; i <= ahead; ++i) {
     if (i > 0) {
-      tick.late = ticks_.TimeOf(i) > deadlines_.next() + deadlines_.period();
-      tick.time = ticks_.TimeOf(i);
+      due_by = LatestOfNext();
       deadlines_.Pop();
     }
     if (!ticks_.IsGood(i)) {
-      ++missed;
-      held_in_vain += ticks_.HeldInVain(i);
+      ++missed.count;
+      missed.due_by = due_by;
+      missed.held += ticks_.HeldInVain(i);
       continue;
     }
-    NextTick(tick.time, tick.late);
+    NextTick(ticks_.TimeOf(i), due_by);
     auto reason = Take(ticks_.FinishMade(i, tick_));
     if (!reason || *reason) return reason;
   }
-  return missed == 0 ? std::nullopt : MakeUpFor(missed, held_in_vain);
+  return missed.count == 0 ? std::nullopt : MakeUpFor(missed);
 }
 
 // One look now for those that came to nothing: more would only see the same again.
-Result<std::optional<EndReason>> SamplingRun::MakeUpFor(uint64_t missed, Nanoseconds held) {
-  quality_.deadlines += missed - 1;
-  quality_.lost += missed - 1;
+Result<std::optional<EndReason>> SamplingRun::MakeUpFor(const Missed& missed) {
+  quality_.deadlines += missed.count - 1;
+  quality_.lost += missed.count - 1;
   ++quality_.retries;
-  NextTick(MonotonicNow(), false);
+  NextTick(MonotonicNow(), missed.due_by);
   ticks_.Start(tick_);
   TickOutcome outcome = ticks_.Finish();
-  outcome.held += held;
+  outcome.held += missed.held;
   return Take(outcome);
 }
 
-void SamplingRun::NextTick(Nanoseconds time, bool late) {
+Nanoseconds SamplingRun::LatestOfNext() const { return deadlines_.next() + deadlines_.period(); }
+
+void SamplingRun::NextTick(Nanoseconds time, Nanoseconds due_by) {
   const Nanoseconds longest = std::max(kLeastGap, kGapPeriods * deadlines_.period());
-  tick_ = {tick_.number + 1, time, tick_.time, std::max(tick_.time, time - longest), late};
+  tick_ = {tick_.number + 1, time, tick_.time, longest, due_by};
 }
 
 Result<std::optional<EndReason>> SamplingRun::Take(const TickOutcome& outcome) {
+  tick_.time = outcome.time;
   Count(outcome);
   stale_threads_ |= outcome.stale_threads;
   if (auto possible = pauser_.Check(); !possible) return std::unexpected(possible.error());
@@ -249,12 +260,13 @@ Result<void> SamplingRun::Finish() {
 void SamplingRun::TakeLastLook() {
   if (!pauser_.Check() || !target_.StillThere()) return;
   const Nanoseconds now = MonotonicNow();
+  const Nanoseconds due_by = LatestOfNext();
   const uint64_t missed = deadlines_.Skip(now);
   if (missed > 1) {
     quality_.deadlines += missed - 1;
     quality_.lost += missed - 1;
   }
-  NextTick(now, missed > 1);
+  NextTick(now, due_by);
   ticks_.Start(tick_);
   std::ignore = Take(ticks_.Finish());
 }
@@ -309,7 +321,7 @@ void SamplingRun::Count(const TickOutcome& outcome) {
   ++quality_.deadlines;
   quality_.retries += outcome.retries;
   quality_.held_ns += outcome.held.count();
-  if (tick_.late) ++quality_.late;
+  if (tick_.late()) ++quality_.late;
   if (!outcome.taken) {
     ++quality_.lost;
     return;

@@ -38,6 +38,13 @@ class SamplingRun {
   Progress MakeProgress();
 
  private:
+  /// Looks made ahead that came to nothing.
+  struct Missed {
+    uint64_t count = 0;
+    Nanoseconds due_by{};  ///< the last of them
+    Nanoseconds held{};    ///< how long the target waited for them all
+  };
+
   void Begin();
   void TellDeadlines();
   Metadata MakeMetadata() const;
@@ -49,12 +56,13 @@ class SamplingRun {
   Result<std::optional<EndReason>> TakeLooks();
   /// Takes over the look that was started and so many that were made ahead after it.
   Result<std::optional<EndReason>> TakeMade(size_t ahead);
-  void NextTick(Nanoseconds time, bool late);
+  /// A look for the next deadline is late after that.
+  Nanoseconds LatestOfNext() const;
+  void NextTick(Nanoseconds time, Nanoseconds due_by);
   void TakeLastLook();
   void AddUnsampled();
   void ReadProcessCpu();
-  /// `held`: how long the target waited for those that came to nothing.
-  Result<std::optional<EndReason>> MakeUpFor(uint64_t missed, Nanoseconds held);
+  Result<std::optional<EndReason>> MakeUpFor(const Missed& missed);
   Result<std::optional<EndReason>> Take(const TickOutcome& outcome);
   EndReason HowItEnded() const;
   std::optional<EndReason> RefreshThreads(Nanoseconds now);

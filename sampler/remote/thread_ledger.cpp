@@ -124,8 +124,10 @@ void ThreadLedger::Take(Finding found) {
   // (A new thread may be charged what it ran before it was found.)
   const Nanoseconds run = ToTime(ran ? cpu_ns : 0);
   Nanoseconds ran_from = tick.time - run - ToTime(ran ? last_charge_.run_delay_ns : 0);
-  // Who was asleep and runs now woke at that time; of others no more is known than the ticks.
-  const bool woke = off_cpu_ && ran && awake && tick.from <= tick.previous;
+  // Who was asleep and runs now woke at that time; of others no more is known than the ticks. (Nor
+  // where the look was late: a host that takes the CPUs away from this machine makes it late, and
+  // what it took is neither run nor delay.)
+  const bool woke = off_cpu_ && ran && awake && !tick.late() && tick.from() <= tick.previous;
   if (!woke) ran_from = std::min(tick.previous, tick.time - run);
   AddIdle({tick.number - 1, ran_from});
   if (ran) cpu_ns -= AddGap(tick, cpu_ns, awake);
@@ -143,15 +145,16 @@ void ThreadLedger::Take(Finding found) {
   }
   if (was_running_) running_stack_ = stack_;
   if (cpu_ns > 0) found.flags |= kSampleOnCpu;
-  if (tick.late) found.flags |= kSampleLate;
+  if (tick.late()) found.flags |= kSampleLate;
   AddRun(found, cpu_ns);
 }
 
 uint64_t ThreadLedger::AddGap(const Tick& tick, uint64_t cpu_ns, bool awake) {
-  if (tick.from <= tick.previous || tick.from <= timeline_.end().time || !has_stack_) return 0;
-  const auto after = static_cast<uint64_t>((tick.time - tick.from).count());
+  const Nanoseconds from = tick.from();
+  if (from <= tick.previous || from <= timeline_.end().time || !has_stack_) return 0;
+  const auto after = static_cast<uint64_t>((tick.time - from).count());
   const uint64_t in_gap = awake ? cpu_ns - std::min(cpu_ns, after) : cpu_ns;
-  timeline_.Add({tick.number - 1, tick.from}, in_gap, kEmptyStack,
+  timeline_.Add({tick.number - 1, from}, in_gap, kEmptyStack,
                 Flags(kSampleUnseen | (in_gap > 0 ? kSampleOnCpu : 0)));
   was_running_ = false;
   return in_gap;

@@ -114,8 +114,8 @@ struct Finding {
 /// Where wall time goes: a look's stack has the time since the look before, and where that was not
 /// at the tick before, as far as the CPU time charged says that the thread ran: the rest it was
 /// idle in the stack seen before. A thread that did not run yields nothing until it does, or until
-/// Flush: then one run-length entry. Time that a look is too far from to stand for it (Tick::from)
-/// is kSampleUnseen, unless the thread is known not to have run.
+/// Flush: then one run-length entry. Time that a look is too far from to stand for it
+/// (Tick::longest) is kSampleUnseen, unless the thread is known not to have run.
 ///
 /// Where CPU time goes: to the stack that is seen running. A thread that is found asleep used none
 /// there: if it was seen running before, it went on in that stack until it fell asleep (an entry

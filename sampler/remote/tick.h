@@ -3,19 +3,24 @@
 // A moment of the sampling clock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "profiler/base/clock.h"
 
 namespace pystrobe::remote {
 
+/// Times are CLOCK_MONOTONIC.
 struct Tick {
-  uint64_t number = 0;     ///< from 1 on
-  Nanoseconds time{};      ///< CLOCK_MONOTONIC
-  Nanoseconds previous{};  ///< that of the tick before
-  Nanoseconds from{};      ///< what it sees stands for the time from here on: `previous`, or later
-                           ///< where the tick before is long ago
-  bool late = false;
+  uint64_t number = 0;                       ///< from 1 on
+  Nanoseconds time{};                        ///< when it is looked
+  Nanoseconds previous{};                    ///< that of the tick before
+  Nanoseconds longest = Nanoseconds::max();  ///< what is seen stands for no more time than this
+  Nanoseconds due_by = Nanoseconds::max();   ///< a look after that is late
+
+  /// What is seen stands for the time from here on: `previous`, or later where that is long ago.
+  Nanoseconds from() const { return std::max(previous, time - longest); }
+  bool late() const { return time > due_by; }
 };
 
 }  // namespace pystrobe::remote

@@ -94,7 +94,7 @@ size_t TickSampler::EndAhead() {
 
 TickOutcome TickSampler::FinishMade(size_t i, const Tick& tick) {
   tick_ = tick;
-  outcome_ = {};
+  outcome_ = {.time = tick.time};
   calm_before_ = std::exchange(calm_looks_, 0);
   Look& look = Made(i);
   if (i > 0) {
@@ -111,6 +111,10 @@ TickOutcome TickSampler::Finish() {
   // Interpreters may share a kernel thread: its CPU time goes to the one that holds its lock.
   auto holds = [](const std::unique_ptr<Look>& look) { return look->job.SubjectHoldsLock(); };
   std::stable_partition(looks.begin(), looks.end(), holds);
+  for (const auto& look : looks) {
+    if (look->copied) tick_.time = std::max(tick_.time, look->job.began);
+  }
+  outcome_.time = tick_.time;
   for (auto& look : looks) {
     if (look->copied) Record(*look);
   }

@@ -50,7 +50,7 @@ struct Watched {
 class History {
  public:
   explicit History(uint64_t seed) : random_(seed) {
-    tick_ = {.number = 1, .time = kStart, .previous = kStart, .from = kStart};
+    tick_ = {.number = 1, .time = kStart, .previous = kStart};
     for (uint64_t count = 1 + Below(3); count > 0; --count) AddKernelThread();
     for (auto& thread : threads_) {
       thread->ledger->BeginAt(kStart, thread->kernel->Says(thread->kernel->stat));
@@ -122,7 +122,7 @@ class History {
         if (Chance(2)) See(*thread);
       }
     }
-    tick_.late = Chance(20);
+    if (Chance(20)) tick_.due_by = tick_.previous;
     if (Chance(10)) return;
     LookAtAll();
   }
@@ -131,7 +131,7 @@ class History {
   void Advance(const Tick& before, bool hand_over) {
     const Nanoseconds now = tick_.time + Interval();
     const auto elapsed = static_cast<uint64_t>((now - tick_.time).count());
-    tick_ = {before.number + 1, now, before.time, std::max(before.time, now - kLongest), false};
+    tick_ = {before.number + 1, now, before.time, kLongest};
     for (auto& kernel : kernels_) LetRun(*kernel, elapsed);
     if (!hand_over || (holder_ != nullptr && !holder_->kernel->ran)) return;
     Watched* next = threads_[Below(threads_.size())].get();

@@ -82,7 +82,7 @@ TEST(Lifetime, EndsHalfWayBetweenTheLastLookAndTheFirstMiss) {
 Tick AfterGap() {
   Tick tick = TickOf(3);
   tick.time = kStart + seconds(1);
-  tick.from = tick.time - milliseconds(100);
+  tick.longest = milliseconds(100);
   return tick;
 }
 
@@ -216,7 +216,6 @@ TEST_F(ThreadLedgerTest, WhatWasBeforeTheBeginningIsNotCounted) {
   ledger.BeginAt(kStart + milliseconds(50), SchedStat{2 * kMs, 30, 4});
   EXPECT_EQ(ledger.total_run_delay(), 0U);
   Tick tick{.number = 1, .time = kStart + milliseconds(51), .previous = kStart + milliseconds(50)};
-  tick.from = tick.previous;
   look = Running(2 * kMs + 5, 5);
   look.stat.run_delay_ns = 33;
   ledger.Take({tick, look, kOther, 0});

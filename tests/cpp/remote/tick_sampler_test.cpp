@@ -7,15 +7,18 @@
 #include <sched.h>
 
 #include <optional>
+#include <thread>
 
 #include "sampler/remote/code_cache.h"
 #include "sampler/remote/promptness.h"
 #include "tests/cpp/support/python_program.h"
+#include "tests/cpp/support/spinning_child.h"
 
 namespace pystrobe::remote {
 namespace {
 
 using std::chrono::microseconds;
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr const char* kBusy =
@@ -23,6 +26,20 @@ constexpr const char* kBusy =
     "while True: pass\n";
 constexpr Nanoseconds kPatience = seconds(20);
 constexpr Nanoseconds kPeriod = microseconds(500);
+
+/// Has its CPU for itself, probes included.
+class Hog : public testing::SpinningChild {
+ public:
+  explicit Hog(int cpu) {
+    const sched_param above_probes{.sched_priority = 50};
+    EXPECT_TRUE(PinTo(pid(), cpu));
+    allowed_ = sched_setscheduler(pid(), SCHED_FIFO, &above_probes) == 0;
+  }
+  bool allowed() const { return allowed_; }
+
+ private:
+  bool allowed_ = false;
+};
 
 class TickSamplerTest : public ::testing::Test {
  protected:
@@ -34,8 +51,7 @@ class TickSamplerTest : public ::testing::Test {
     codes_.emplace(*target_, tables_, quality_);
     context_.emplace(*target_, tables_, *codes_, MonotonicNow(), samples_);
     threads_.emplace(*context_);
-    tick_ = {
-        .number = 1, .time = context_->start, .previous = context_->start, .from = context_->start};
+    tick_ = {.number = 1, .time = context_->start, .previous = context_->start};
     ASSERT_TRUE(threads_->Refresh(tick_));
     ASSERT_EQ(threads_->threads().size(), 1U);
     pauser_.emplace(PauseMode::kPreempt);
@@ -43,7 +59,7 @@ class TickSamplerTest : public ::testing::Test {
   }
 
   void Next(Nanoseconds time) {
-    tick_ = {.number = tick_.number + 1, .time = time, .previous = tick_.time, .from = tick_.time};
+    tick_ = {.number = tick_.number + 1, .time = time, .previous = tick_.time};
   }
 
   void LookOnce() {
@@ -135,6 +151,28 @@ TEST_F(TickSamplerTest, LooksMadeAheadAreSamplesOfTheirOwnTime) {
     return;
   }
   FAIL() << "never undisturbed";
+}
+
+TEST_F(TickSamplerTest, ALookIsOfTheTimeAtWhichItsCpuWasGivenToUs) {
+  if (HasOneCpu()) GTEST_SKIP() << "one CPU only: the pacer has it";
+  const int cpu = sched_getcpu();
+  ASSERT_TRUE(PinTo(program_.pid(), cpu));
+  for (int i = 0; i < 3; ++i) LookOnce();  // the probe is there, and the pacer not in its way
+  Hog hog(cpu);
+  if (!hog.allowed()) GTEST_SKIP() << "may not make a thread real-time";
+  const std::jthread ends_it([&hog] {
+    std::this_thread::sleep_for(milliseconds(30));
+    kill(hog.pid(), SIGKILL);
+  });
+  Next(MonotonicNow());
+  tick_.due_by = tick_.time + milliseconds(1);
+  ticks_->Start(tick_);
+  const TickOutcome outcome = ticks_->Finish();
+  EXPECT_GT(outcome.time, tick_.time + milliseconds(20));
+  threads_->FlushAll();
+  ASSERT_FALSE(samples_.empty());
+  EXPECT_EQ(Nanoseconds(samples_.back().time_ns), outcome.time - context_->start);
+  EXPECT_NE(samples_.back().flags & kSampleLate, 0);
 }
 
 TEST_F(TickSamplerTest, AnEndInTheMiddleLeavesNothingBehind) {

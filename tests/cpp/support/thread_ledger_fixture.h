@@ -47,7 +47,7 @@ inline TaskLook Asleep(uint64_t cpu_ns, uint64_t switches = 1) {
 inline Tick TickOf(uint64_t number) {
   const Nanoseconds time = kStart + std::chrono::milliseconds(number - 1);
   const Nanoseconds previous = number > 1 ? time - std::chrono::milliseconds(1) : time;
-  return {.number = number, .time = time, .previous = previous, .from = previous};
+  return {.number = number, .time = time, .previous = previous};
 }
 
 class ThreadLedgerTest : public ::testing::Test {
