@@ -7,7 +7,7 @@
 namespace pystrobe::remote {
 namespace {
 
-using pyabi::CodeIdentity;
+using pyabi::CodeInfo;
 using pyabi::kAbsent;
 
 // Programs that make and drop code objects do it quickly; what has lived this long will live on.
@@ -66,25 +66,29 @@ void CodeCache::Select(const std::vector<pyabi::RawFrame>& frames, uint64_t gene
   }
 }
 
-bool CodeCache::AreKnown(std::span<const std::pair<Address, CodeIdentity>> identities) const {
-  return std::all_of(identities.begin(), identities.end(), [this](const auto& seen) {
-    auto it = entries_.find(seen.first);
-    return it != entries_.end() && it->second->known && it->second->info.identity == seen.second;
-  });
+CodeWatch::Knowledge CodeCache::KnowledgeOf(const SeenCode& seen) const {
+  const auto it = entries_.find(seen.code);
+  if (it == entries_.end()) return Knowledge::kNone;
+  const Entry& entry = *it->second;
+  if (!entry.known || entry.info.identity != seen.identity) return Knowledge::kNone;
+  return entry.reused ? Knowledge::kPassing : Knowledge::kLasting;
 }
 
-void CodeCache::Update(std::span<const std::pair<Address, CodeIdentity>> identities,
-                       uint64_t generation, Nanoseconds now) {
+std::optional<CodeInfo> CodeCache::Read(Address code) const {
+  return pyabi::ReadCode(target_.memory(), target_.layout(), target_.info().code_type, code);
+}
+
+void CodeCache::Update(std::span<const SeenCode> codes, uint64_t generation, Nanoseconds now) {
   now_ = now;
   if (generation != generation_) ++epoch_;
   generation_ = generation;
-  for (const auto& [code, identity] : identities) {
-    Entry& entry = Load(code, now);
-    if (!entry.known || entry.info.identity != identity) {
+  for (const SeenCode& seen : codes) {
+    Entry& entry = Load(seen.code, now);
+    if (!entry.known || entry.info.identity != seen.identity) {
       if (entry.known) NoteReuse(entry, now);
-      Replace(entry, now);
+      Replace(entry, seen.info ? seen.info : Read(seen.code), now);
       // Gone between the pause and the reading of its names, and another one is there already.
-      if (entry.known && entry.info.identity != identity) entry.known = false;
+      if (entry.known && entry.info.identity != seen.identity) entry.known = false;
     }
     entry.checked = now;
     entry.generation = generation_;
@@ -108,9 +112,7 @@ CodeCache::Entry& CodeCache::Load(Address code, Nanoseconds now) {
   return result;
 }
 
-void CodeCache::Replace(Entry& entry, Nanoseconds now) {
-  auto info =
-      pyabi::ReadCode(target_.memory(), target_.layout(), target_.info().code_type, entry.code);
+void CodeCache::Replace(Entry& entry, std::optional<CodeInfo> info, Nanoseconds now) {
   entry.known = info.has_value();
   if (!info) return;
   entry.info = std::move(*info);
@@ -125,7 +127,7 @@ void CodeCache::Replace(Entry& entry, Nanoseconds now) {
 CodeCache::Entry& CodeCache::LoadNamed(Address code, Nanoseconds now) {
   Entry& entry = Load(code, now);
   // What was looked at in this pause and could not be read is gone: there may be another by now.
-  if (!entry.known && entry.checked != now) Replace(entry, now);
+  if (!entry.known && entry.checked != now) Replace(entry, Read(code), now);
   return entry;
 }
 
@@ -149,9 +151,7 @@ std::optional<FrameId> CodeCache::Resolve(const pyabi::RawFrame& frame, Nanoseco
     // A thread of a free-threaded interpreter may have made its copy of the bytecode since.
     const pyabi::Layout& layout = target_.layout();
     if (layout.code.tlbc != kAbsent && !pyabi::InstructionOffset(layout, entry.info, frame)) {
-      if (auto info =
-              pyabi::ReadCode(target_.memory(), layout, target_.info().code_type, frame.code);
-          info && info->identity == entry.info.identity) {
+      if (auto info = Read(frame.code); info && info->identity == entry.info.identity) {
         entry.info = std::move(*info);
       }
     }

@@ -21,18 +21,18 @@
 namespace pystrobe::remote {
 
 /// How a name stays true. A code object that is on a paused thread's stack is alive, so what is
-/// read of it in the pause is what it is. New code objects are therefore looked at in the pause
-/// (their identity: see pyabi::CodeIdentity), and again in every sample while they are young or
-/// once an address was seen reused. Older ones are checked at growing intervals, after the pause;
-/// but all are looked at for some seconds after any address was seen reused: such a program goes on
-/// with it. On 3.14+ they are looked at whenever the interpreter's count of dead code objects has
-/// moved.
+/// read of it in the pause is what it is. New code objects are therefore read in the pause, and
+/// looked at (their identity: see pyabi::CodeIdentity) again in every sample while they are young
+/// or once an address was seen reused. Older ones are checked at growing intervals, after the
+/// pause; but all are looked at for some seconds after any address was seen reused: such a program
+/// goes on with it. On 3.14+ they are looked at whenever the interpreter's count of dead code
+/// objects has moved.
 ///
 /// Nobody tells us that a code object died. A program that makes and drops them for days would fill
 /// the memory with dead ones, so at most `capacity` are remembered: above that the half not used
 /// for longest is forgotten. One that was alive after all is new at its next use and comes to the
-/// same frames. [the pacer; Select and AreKnown, which change nothing: any number of threads at
-/// once, those that run copies, but not while another method runs]
+/// same frames. [the pacer; the methods of CodeWatch, which change nothing: any number of threads
+/// at once, those that run copies, but not while another method runs]
 class CodeCache final : public CodeWatch {
  public:
   /// More than any program runs within minutes; about 1 KiB each.
@@ -42,12 +42,13 @@ class CodeCache final : public CodeWatch {
 
   void Select(const std::vector<pyabi::RawFrame>& frames, uint64_t generation,
               std::vector<Address>& codes) const override;
-  bool AreKnown(std::span<const std::pair<Address, pyabi::CodeIdentity>> identities) const override;
+  Knowledge KnowledgeOf(const SeenCode& seen) const override;
+  std::optional<pyabi::CodeInfo> Read(Address code) const override;
 
-  /// Takes in the identities a copy brought: drops entries that turned out to be others, reads new
-  /// ones. Call before Resolve with every copy. `generation`: what the copy brought.
-  void Update(std::span<const std::pair<Address, pyabi::CodeIdentity>> identities,
-              uint64_t generation, Nanoseconds now);
+  /// Takes in what a copy brought: drops entries that turned out to be others, reads those that
+  /// are new and were not read in the pause. Call before Resolve with every copy. `generation`:
+  /// what the copy brought.
+  void Update(std::span<const SeenCode> codes, uint64_t generation, Nanoseconds now);
 
   /// The frame of the recording for a raw one. Reads names on a miss. A code object that is gone
   /// before its names were read becomes "<code object gone>" and is counted. Nullopt for frames
@@ -95,7 +96,7 @@ class CodeCache final : public CodeWatch {
   Entry& Load(Address code, Nanoseconds now);
   /// Load, reading names on a miss.
   Entry& LoadNamed(Address code, Nanoseconds now);
-  void Replace(Entry& entry, Nanoseconds now);
+  void Replace(Entry& entry, std::optional<pyabi::CodeInfo> info, Nanoseconds now);
   void NoteReuse(Entry& entry, Nanoseconds now);
   bool NeedsLook(const Entry& entry, uint64_t generation) const;
   void ForgetOldHalf();

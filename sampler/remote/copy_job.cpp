@@ -21,6 +21,8 @@ using pyabi::WalkStatus;
 constexpr int kMostFetches = 1500;
 // Code objects that cannot be read, in one look: a stack with more of them is no stack.
 constexpr int kMostRefused = 4;
+// Names of code objects that are new, in one look: a few microseconds each.
+constexpr int kMostRead = 16;
 
 // PyThreadState._status.active (Include/cpython/pystate.h, 3.12+): the thread is attached.
 constexpr uint32_t kStatusActive = 1U << 4;
@@ -54,7 +56,7 @@ GilState GilReader::Decode(Moment moment) const {
 
 void CopyJob::Run() {
   began = MonotonicNow();
-  identities.clear();
+  seen_codes.clear();
   new_codes = false;
   subject_cpu = -1;
   subject_look.reset();
@@ -217,10 +219,24 @@ void CopyJob::LookAtCodes() {
   }
   read_ok = left.empty();
   for (size_t i = 0; i < code_list_.size(); ++i) {
-    identities.emplace_back(code_list_[i],
-                            pyabi::IdentityOf(*layout, {code_bytes_.data() + i * size, size}));
+    seen_codes.push_back(
+        {code_list_[i], pyabi::IdentityOf(*layout, {code_bytes_.data() + i * size, size}), {}});
   }
-  new_codes = !codes->AreKnown(identities);
+  if (read_ok) ReadNewCodes();
+}
+
+// What has only just been made may be gone a moment later, its names too: the code of a module when
+// its import ends. The leaf's end first.
+void CopyJob::ReadNewCodes() {
+  int read = 0;
+  for (SeenCode& seen : seen_codes) {
+    const CodeWatch::Knowledge knowledge = codes->KnowledgeOf(seen);
+    if (knowledge == CodeWatch::Knowledge::kLasting) continue;
+    new_codes |= knowledge == CodeWatch::Knowledge::kNone;
+    if (read++ == kMostRead) break;
+    seen.info = codes->Read(seen.code);
+  }
+  if (read > 0) ReadProof();
 }
 
 // Object by object, straight from the target: the proof is read again after it.
@@ -232,6 +248,11 @@ void CopyJob::ReadLocals() {
       thread->locals.push_back({frame.frame, pyabi::ReadLocals(*memory, *layout, frame)});
     }
   }
+  ReadProof();
+}
+
+// After what is read past the copy.
+void CopyJob::ReadProof() {
   requests_.clear();
   AppendProof();
   read_ok = memory->ReadAll(requests_);

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "profiler/base/clock.h"
@@ -66,17 +65,30 @@ class GilReader {
   std::byte bytes_[2][pyabi::kGilBytes] = {};
 };
 
-/// Asks which code objects must be looked at while the threads are still paused; see CodeCache.
+/// A code object as a copy found it.
+struct SeenCode {
+  Address code = 0;
+  pyabi::CodeIdentity identity;         ///< zeros where it could not be read
+  std::optional<pyabi::CodeInfo> info;  ///< of one that was not known, where there was time for it
+};
+
+/// Says which code objects must be looked at while the threads are still paused; see CodeCache.
+/// [threads that run jobs, several at once]
 class CodeWatch {
  public:
   virtual ~CodeWatch() = default;
   /// Appends the codes of `frames` to look at, leaf first. `generation`: what the copy brought.
-  /// [threads that run jobs, several at once]
   virtual void Select(const std::vector<pyabi::RawFrame>& frames, uint64_t generation,
                       std::vector<Address>& codes) const = 0;
-  /// True when these are the code objects that are known at their addresses. As Select.
-  virtual bool AreKnown(
-      std::span<const std::pair<Address, pyabi::CodeIdentity>> identities) const = 0;
+  enum class Knowledge {
+    kNone,     ///< that code object is not the one known at its address
+    kPassing,  ///< it is, but the address has had others: what is known may be another's by the
+               ///< time this copy is taken over, after those before it
+    kLasting,
+  };
+  virtual Knowledge KnowledgeOf(const SeenCode& seen) const = 0;
+  /// Reads names and lines: some microseconds. Nullopt when it is gone.
+  virtual std::optional<pyabi::CodeInfo> Read(Address code) const = 0;
 };
 
 /// Which CPU a thread last ran user code on, read as the last thing of a copy.
@@ -123,9 +135,9 @@ struct CopyJob {
   GilState gil_state;   ///< and after the last
   uint64_t generation = 0;               ///< what was read at generation_address
   std::optional<TaskLook> subject_look;  ///< as of the copy; nullopt when the kernel does not tell
-  std::vector<std::pair<Address, pyabi::CodeIdentity>> identities;  ///< what `codes` asked for
-  bool new_codes = false;  ///< among them are some whose names must be read soon
-  Nanoseconds took{};      ///< time that the copying had the CPU
+  std::vector<SeenCode> seen_codes;      ///< what `codes` asked for
+  bool new_codes = false;                ///< among them are some that `codes` should know soon
+  Nanoseconds took{};                    ///< time that the copying had the CPU
 
   /// The subject ran no user code during the copy: it was not elsewhere, and not here.
   bool HeldStill() const { return read_ok && !descheduled && subject_cpu == own_cpu; }
@@ -143,7 +155,7 @@ struct CopyJob {
   bool SubjectHoldsLock() const { return HoldsLock(*threads.front()); }
   bool HoldsLock(const ThreadCopy& thread) const;
 
-  /// The copy is not what a sample needs, or brought code objects whose names must be read soon, or
+  /// The copy is not what a sample needs, or brought code objects that are new, or
   /// the jobs after it should be reconsidered.
   bool NeedsAttention() const;
 
@@ -166,8 +178,10 @@ struct CopyJob {
   void LearnCut();
   bool Fetch();
   void LookAtCodes();
+  void ReadNewCodes();
   void ReadLocals();
   void AppendProof();
+  void ReadProof();
   void ReadWitness();
   std::optional<Place> ReadPlace() const;
   void LookAtSubject();

@@ -251,7 +251,7 @@ bool TickSampler::Good(const Look& look) const {
 void TickSampler::Record(Look& look) {
   const CopyJob& job = look.job;
   const bool held = look.ticket.outcome.held;
-  context_.codes.Update(job.identities, job.generation, tick_.time);
+  context_.codes.Update(job.seen_codes, job.generation, tick_.time);
   // A thread stopped by ptrace stood still wherever it was last seen.
   const bool all_frozen =
       !look.domain->free_threaded() &&

@@ -36,6 +36,7 @@ CALL_HEAVY = [
     Case("exceptions"),
     Case("generators"),
     Case("recursion"),
+    Case("short_code"),
     Case("subinterpreters", since=(3, 12)),
     Case("threadchurn"),
     Case("threads"),

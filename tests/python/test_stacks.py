@@ -65,6 +65,7 @@ def check_possible(
             assert verdict.impossible.total() == verdict.owned_up, told
             assert verdict.owned_up <= 2 + 0.001 * verdict.total, told
             assert quality["incomplete"] > 0 or not verdict.owned_up, told
+            assert quality["unresolved"] == 0 or quality["marked"] > 0, told
             assert quality["taken"] + quality["lost"] == quality["deadlines"]
             judged += verdict.total
             if judged >= ENOUGH:

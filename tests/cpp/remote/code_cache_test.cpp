@@ -57,7 +57,7 @@ class CodeCacheTest : public ::testing::Test {
     const pyabi::Layout& layout = target_->layout();
     std::vector<std::byte> bytes(layout.code.size);
     EXPECT_TRUE(target_->memory().Read(code, bytes.data(), bytes.size()));
-    const std::pair found{code, pyabi::IdentityOf(layout, bytes)};
+    const SeenCode found{code, pyabi::IdentityOf(layout, bytes), {}};
     cache.Update({&found, 1}, 0, now_);
     const auto frame = cache.Resolve({.code = code}, now_);
     cache.CheckSome(now_);
@@ -86,6 +86,27 @@ TEST_F(CodeCacheTest, RemembersNoMoreThanItHasRoomFor) {
   }
   EXPECT_EQ(tables_.function_count(), kFunctions + 1) << "and the one for code that is gone";
   EXPECT_EQ(quality_.reused_code, 0U);
+}
+
+TEST_F(CodeCacheTest, WhatWasReadInThePauseHasItsNameThoughItIsGoneByNow) {
+  CodeCache cache(*target_, tables_, quality_);
+  const Address gone = 16;  // nothing is there
+  SeenCode seen{gone, {}, cache.Read(program_.codes()[7])};
+  ASSERT_TRUE(seen.info);
+  seen.identity = seen.info->identity;
+  using Knowledge = CodeWatch::Knowledge;
+  EXPECT_EQ(cache.KnowledgeOf(seen), Knowledge::kNone);
+  cache.Update({&seen, 1}, 0, now_);
+  EXPECT_EQ(cache.KnowledgeOf(seen), Knowledge::kLasting);
+  EXPECT_EQ(NameOf(cache.Resolve({.code = gone}, now_).value()), "f7");
+  seen.info = cache.Read(program_.codes()[8]);
+  ASSERT_TRUE(seen.info);
+  seen.identity = seen.info->identity;
+  EXPECT_EQ(cache.KnowledgeOf(seen), Knowledge::kNone);
+  cache.Update({&seen, 1}, 0, now_);
+  EXPECT_EQ(cache.KnowledgeOf(seen), Knowledge::kPassing);
+  EXPECT_EQ(NameOf(cache.Resolve({.code = gone}, now_).value()), "f8");
+  EXPECT_EQ(quality_.unresolved, 0U);
 }
 
 TEST_F(CodeCacheTest, WhatIsInUseIsNotForgotten) {
