@@ -56,6 +56,11 @@ struct SchedStat {
 };
 std::optional<SchedStat> ParseSchedStat(std::string_view text);
 
+/// CPU time that a hypervisor gave to others while this machine wanted it, since boot, in clock
+/// ticks of all CPUs together: the eighth figure of /proc/stat. Nullopt where there is none.
+std::optional<uint64_t> ParseStolenTicks(std::string_view stat_text);
+std::optional<uint64_t> ReadStolenTicks();
+
 /// Fields of /proc/PID/status that we use.
 struct ProcessStatus {
   uid_t real_uid = 0, effective_uid = 0, saved_uid = 0;

@@ -41,16 +41,16 @@ struct Metadata {
 struct Quality {
   uint64_t deadlines = 0;   ///< deadlines that were due
   uint64_t samples = 0;     ///< thread stacks recorded, run-length entries counted once each
-  uint64_t taken = 0;       ///< deadlines at which the subject thread's stack was taken
+  uint64_t taken = 0;       ///< deadlines at which stacks were taken, or nobody had run
   uint64_t proved = 0;      ///< of `taken`: neither marked nor incomplete
   uint64_t marked = 0;      ///< of `taken`: kept without proof that the copy is consistent
   uint64_t incomplete = 0;  ///< of `taken`: a chain not reaching the base frame, or a frame unnamed
-  uint64_t late = 0;        ///< deadlines met more than one period late
+  uint64_t late = 0;        ///< of `taken`: more than one period late
   uint64_t lost = 0;        ///< deadlines without a sample (read failed, overrun)
   uint64_t retries = 0;     ///< copies repeated to get the proof
   uint64_t unresolved = 0;  ///< frames whose code object could not be read in time
   uint64_t reused_code = 0;  ///< code objects found replaced by another at the same address
-  int64_t duration_ns = 0;   ///< from the first deadline to the end
+  int64_t duration_ns = 0;   ///< from the first deadline to the last look
   int64_t held_ns = 0;  ///< time the target's threads waited because of us (estimate, see below)
   /// The kernel's run_delay of the sampled threads: all they waited for a CPU, because of us and of
   /// others. What held_ns has of pauses by preemption is part of it; a thread that ptrace stops

@@ -105,16 +105,17 @@ bool CopyJob::HoldsLock(const ThreadCopy& thread) const {
   return (thread.memory.ValueOr0<uint32_t>(tstate + layout->thread.status) & kStatusActive) != 0;
 }
 
-bool CopyJob::NeedsAttention() const {
+bool CopyJob::IsWhole() const {
   const WalkStatus status = threads.front()->status;
-  // What is cut for its length will be again.
-  const bool whole = status == WalkStatus::kComplete || status == WalkStatus::kMissing;
-  if (!HeldStill() || !whole) return true;
-  if (new_codes) return true;
+  return status == WalkStatus::kComplete || status == WalkStatus::kMissing;
+}
+
+bool CopyJob::NeedsAttention() const {
+  if (!HeldStill() || !IsWhole() || new_codes) return true;
   if (ahead_of_switch) {
     return !SubjectHoldsLock() || gil_state.switch_number != *ahead_of_switch;
   }
-  return gil_state.locked == 1 && gil_state.last_holder != threads.front()->plan->tstate();
+  return AnotherHoldsLock();
 }
 
 bool CopyJob::ReadPredicted() {

@@ -155,6 +155,12 @@ struct CopyJob {
   bool SubjectHoldsLock() const { return HoldsLock(*threads.front()); }
   bool HoldsLock(const ThreadCopy& thread) const;
 
+  /// The subject's stack was walked to its end; what is cut for its length will be again.
+  bool IsWhole() const;
+  bool AnotherHoldsLock() const {
+    return gil_state.locked == 1 && gil_state.last_holder != threads.front()->plan->tstate();
+  }
+
   /// The copy is not what a sample needs, or brought code objects that are new, or
   /// the jobs after it should be reconsidered.
   bool NeedsAttention() const;

@@ -44,8 +44,9 @@ class Pauser {
   /// Waits for the job where it is not done.
   PauseOutcome Finish(PauseTicket& ticket, const CopyJob& job);
   /// Has the job run at `at` with the thread that is expected on `cpu` held there, as Begin does,
-  /// without the calling thread being awake for it. False, and nothing happens, where this cannot
-  /// be had. The job must stay untouched until EndAhead, which comes before any Finish or Begin.
+  /// without the calling thread being awake for it. False, and the job is not taken, where this
+  /// cannot be had. The job must stay untouched until EndAhead, which comes before any Finish or
+  /// Begin.
   bool BeginAhead(CopyJob& job, int cpu, Nanoseconds at, PauseTicket& ticket);
   /// Takes back those jobs of BeginAhead whose time has not come, and waits for the others. Returns
   /// how many were taken back: the last ones.

@@ -93,8 +93,9 @@ class SampledThread {
   const std::vector<pyabi::RawFrame>& frames() const { return frames_; }
   const std::vector<FrameLocals>& locals() const { return locals_; }
 
-  /// Time it waited for a CPU: since the sample before the last, and in all.
+  /// What the kernel charged it between the look before the last and the last one.
   const KernelAccount::Charge& last_charge() const { return ledger_.last_charge(); }
+  /// Time it waited for a CPU, in all.
   uint64_t total_run_delay() const { return ledger_.total_run_delay(); }
 
  private:

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace pystrobe::remote {
 namespace {
@@ -69,6 +70,7 @@ Result<void> SamplingRun::Start() {
   const TickOutcome first = ticks_.Finish();
   tick_.time = first.time;
   Count(first);
+  deadlines_.Pop();
   if (auto possible = pauser_.Check(); !possible) return possible;
   if (auto begun = sink_.Begin(MakeMetadata()); !begun) return begun;
   TellDeadlines();
@@ -80,15 +82,23 @@ Result<void> SamplingRun::Start() {
 // we lost the CPU in between, once more.
 void SamplingRun::Begin() {
   for (int tries = 0; tries < kMostBeginnings; ++tries) {
+    const Nanoseconds cpu = ThreadCpuNow();
     start_ = MonotonicNow();
     threads_.BeginAt(start_);
-    if (MonotonicNow() - start_ < kPromptBeginning) break;
+    if (MonotonicNow() - start_ - (ThreadCpuNow() - cpu) < kPromptBeginning) break;
   }
   context_.start = start_;
   tick_ = {.number = 1, .time = start_, .previous = start_};
   samples_.clear();
   process_cpu_start_ = process_cpu_ = ProcessCpuOf(target_.pid());
   deadlines_ = Deadlines(start_, governor_.rate_hz(), static_cast<uint64_t>(start_.count()));
+  NoteStealing();
+}
+
+// Until the second time it is known only whether that ever happened.
+void SamplingRun::NoteStealing() {
+  const uint64_t stolen = ReadStolenTicks().value_or(0);
+  host_steals_ = std::exchange(stolen_ticks_, stolen) != stolen;
 }
 
 void SamplingRun::TellDeadlines() {
@@ -116,7 +126,7 @@ Result<std::optional<EndReason>> SamplingRun::Step(const std::atomic<bool>& stop
   if (auto reason = ReasonToEnd(now, stop)) return reason;
   if (now < deadlines_.next()) return std::nullopt;
 
-  NextTick(now, LatestOfNext());
+  NextTick(now, deadlines_.next() + deadlines_.period());
   ticks_.Start(tick_);
   now = MonotonicNow();
   const uint64_t skipped = deadlines_.Advance(now);
@@ -144,6 +154,7 @@ Result<std::optional<EndReason>> SamplingRun::TakeOver() {
   if (now >= next_append_ || samples_.size() >= kBatch) {
     threads_.FlushAll();
     ReadProcessCpu();
+    NoteStealing();
     if (auto sent = Append(now); !sent) return std::unexpected(sent.error());
     next_append_ = now + kAppendInterval;
   }
@@ -160,11 +171,12 @@ Result<std::optional<EndReason>> SamplingRun::TakeLooks() {
 Result<std::optional<EndReason>> SamplingRun::TakeMade(size_t ahead) {
   Missed missed;
   Nanoseconds due_by = tick_.due_by;  // of the first one, as it was started
+  const Nanoseconds period = deadlines_.period();
   --tick_.number;
   tick_.time = tick_.previous;
   for (size_t i = 0; i <= ahead; ++i) {
     if (i > 0) {
-      due_by = LatestOfNext();
+      due_by = deadlines_.next() + period;
       deadlines_.Pop();
     }
     if (!ticks_.IsGood(i)) {
@@ -192,11 +204,9 @@ Result<std::optional<EndReason>> SamplingRun::MakeUpFor(const Missed& missed) {
   return Take(outcome);
 }
 
-Nanoseconds SamplingRun::LatestOfNext() const { return deadlines_.next() + deadlines_.period(); }
-
 void SamplingRun::NextTick(Nanoseconds time, Nanoseconds due_by) {
   const Nanoseconds longest = std::max(kLeastGap, kGapPeriods * deadlines_.period());
-  tick_ = {tick_.number + 1, time, tick_.time, longest, due_by};
+  tick_ = {tick_.number + 1, time, tick_.time, longest, due_by, host_steals_};
 }
 
 Result<std::optional<EndReason>> SamplingRun::Take(const TickOutcome& outcome) {
@@ -242,8 +252,6 @@ std::optional<EndReason> SamplingRun::RefreshThreads(Nanoseconds now) {
 
 Result<void> SamplingRun::Finish() {
   ReadProcessCpu();
-  // How the run ended is known already.
-  if (ticks_.started()) std::ignore = TakeLooks();
   TakeLastLook();
   threads_.FinishAll(tick_);
   threads_.UpdateNames();
@@ -260,7 +268,7 @@ Result<void> SamplingRun::Finish() {
 void SamplingRun::TakeLastLook() {
   if (!pauser_.Check() || !target_.StillThere()) return;
   const Nanoseconds now = MonotonicNow();
-  const Nanoseconds due_by = LatestOfNext();
+  const Nanoseconds due_by = deadlines_.next() + deadlines_.period();
   const uint64_t missed = deadlines_.Skip(now);
   if (missed > 1) {
     quality_.deadlines += missed - 1;
@@ -279,6 +287,7 @@ void SamplingRun::ReadProcessCpu() {
 // Threads that ended between two looks, or that run no Python, were charged CPU time too.
 void SamplingRun::AddUnsampled() {
   if (!process_cpu_ || !process_cpu_start_ || !threads_.exact_clock()) return;
+  if (*process_cpu_ < *process_cpu_start_) return;  // another process' by now, of the same number
   uint64_t sampled = quality_.cpu_ns;
   for (const Sample& sample : samples_) sampled += sample.cpu_ns;
   const auto all = static_cast<uint64_t>((*process_cpu_ - *process_cpu_start_).count());
@@ -321,12 +330,12 @@ void SamplingRun::Count(const TickOutcome& outcome) {
   ++quality_.deadlines;
   quality_.retries += outcome.retries;
   quality_.held_ns += outcome.held.count();
-  if (tick_.late()) ++quality_.late;
   if (!outcome.taken) {
     ++quality_.lost;
     return;
   }
   ++quality_.taken;
+  if (tick_.late()) ++quality_.late;
   const bool incomplete = outcome.incomplete || outcome.failed;
   if (outcome.marked) ++quality_.marked;
   if (incomplete) ++quality_.incomplete;

@@ -41,11 +41,13 @@ class SamplingRun {
   /// Looks made ahead that came to nothing.
   struct Missed {
     uint64_t count = 0;
-    Nanoseconds due_by{};  ///< the last of them
+    Nanoseconds due_by{};  ///< of the last of them
     Nanoseconds held{};    ///< how long the target waited for them all
   };
 
   void Begin();
+  /// Asks whether a host took CPU time away from this machine since it was asked last.
+  void NoteStealing();
   void TellDeadlines();
   Metadata MakeMetadata() const;
   std::optional<EndReason> ReasonToEnd(Nanoseconds now, const std::atomic<bool>& stop) const;
@@ -56,8 +58,6 @@ class SamplingRun {
   Result<std::optional<EndReason>> TakeLooks();
   /// Takes over the look that was started and so many that were made ahead after it.
   Result<std::optional<EndReason>> TakeMade(size_t ahead);
-  /// A look for the next deadline is late after that.
-  Nanoseconds LatestOfNext() const;
   void NextTick(Nanoseconds time, Nanoseconds due_by);
   void TakeLastLook();
   void AddUnsampled();
@@ -92,6 +92,8 @@ class SamplingRun {
   std::optional<Nanoseconds> process_cpu_start_, process_cpu_;  // of the target; the last known
   size_t ahead_ = 0;  // deadlines from next() on that have been taken care of
   bool stale_threads_ = false;
+  uint64_t stolen_ticks_ = 0;
+  bool host_steals_ = false;
   bool sink_failed_ = false;
   Nanoseconds next_refresh_, next_stale_refresh_, next_append_;
 };

@@ -56,7 +56,7 @@ class StackPlan {
   void Learn(const pyabi::StackCopy& copy, const std::vector<pyabi::RawFrame>& frames,
              const std::vector<Address>& loop_frames);
 
-  /// Forgets everything: the predicted ranges could not be read (unmapped meanwhile).
+  /// Predicts nothing any more: the predicted ranges could not be read (unmapped meanwhile).
   void Reset();
 
   Address tstate() const { return tstate_; }

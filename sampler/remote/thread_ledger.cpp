@@ -125,9 +125,10 @@ void ThreadLedger::Take(Finding found) {
   const Nanoseconds run = ToTime(ran ? cpu_ns : 0);
   Nanoseconds ran_from = tick.time - run - ToTime(ran ? last_charge_.run_delay_ns : 0);
   // Who was asleep and runs now woke at that time; of others no more is known than the ticks. (Nor
-  // where the look was late: a host that takes the CPUs away from this machine makes it late, and
-  // what it took is neither run nor delay.)
-  const bool woke = off_cpu_ && ran && awake && !tick.late() && tick.from() <= tick.previous;
+  // where the look is late because, it may be, a host took the CPUs away: what it took is neither
+  // run nor delay.)
+  const bool taken_away = tick.late() && tick.host_steals;
+  const bool woke = off_cpu_ && ran && awake && !taken_away && tick.from() <= tick.previous;
   if (!woke) ran_from = std::min(tick.previous, tick.time - run);
   AddIdle({tick.number - 1, ran_from});
   if (ran) cpu_ns -= AddGap(tick, cpu_ns, awake);

@@ -113,9 +113,12 @@ struct Finding {
 ///
 /// Where wall time goes: a look's stack has the time since the look before, and where that was not
 /// at the tick before, as far as the CPU time charged says that the thread ran: the rest it was
-/// idle in the stack seen before. A thread that did not run yields nothing until it does, or until
-/// Flush: then one run-length entry. Time that a look is too far from to stand for it
-/// (Tick::longest) is kSampleUnseen, unless the thread is known not to have run.
+/// idle in the stack seen before. One that was off its CPU and is found running slept until it
+/// began to wait for a CPU or ran; but a late look has the whole time where a host takes this
+/// machine's CPUs away, for what that took is not told from sleep. A thread that did not run yields
+/// nothing until it does, or until Flush: then one run-length entry. Time that a look is too far
+/// from to stand for it (Tick::longest) is kSampleUnseen, unless the thread is known not to have
+/// run.
 ///
 /// Where CPU time goes: to the stack that is seen running. A thread that is found asleep used none
 /// there: if it was seen running before, it went on in that stack until it fell asleep (an entry

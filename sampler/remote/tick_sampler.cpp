@@ -111,12 +111,12 @@ TickOutcome TickSampler::Finish() {
   // Interpreters may share a kernel thread: its CPU time goes to the one that holds its lock.
   auto holds = [](const std::unique_ptr<Look>& look) { return look->job.SubjectHoldsLock(); };
   std::stable_partition(looks.begin(), looks.end(), holds);
-  for (const auto& look : looks) {
-    if (look->copied) tick_.time = std::max(tick_.time, look->job.began);
-  }
-  outcome_.time = tick_.time;
+  const Nanoseconds asked = outcome_.time = tick_.time;
   for (auto& look : looks) {
-    if (look->copied) Record(*look);
+    if (!look->copied) continue;
+    tick_.time = std::max(asked, look->job.began);
+    outcome_.time = std::max(outcome_.time, tick_.time);
+    Record(*look);
   }
   started_ = false;
   return outcome_;
@@ -231,21 +231,14 @@ void TickSampler::EndCopy(Look& look) {
   if (look.job.subject_cpu >= 0) look.subject->set_last_cpu(look.job.subject_cpu);
 }
 
-bool TickSampler::IsHalfDone(const Look& look) const {
-  const WalkStatus status = look.job.threads.front()->status;
-  return look.ticket.outcome.held &&
-         (status == WalkStatus::kIncomplete || status == WalkStatus::kBroken);
+bool TickSampler::IsHalfDone(const Look& look) {
+  return look.ticket.outcome.held && !look.job.IsWhole();
 }
 
 bool TickSampler::Good(const Look& look) const {
   const PauseOutcome& pause = look.ticket.outcome;
   if (pauser_.mode_in_use() == PauseMode::kNone) return pause.copied;
-  const WalkStatus status = look.job.threads.front()->status;
-  // What is cut for its length will be again.
-  const bool whole = status == WalkStatus::kComplete || status == WalkStatus::kMissing;
-  if (!pause.held || !whole) return false;
-  const GilState& gil = look.job.gil_state;
-  return gil.locked != 1 || gil.last_holder == look.subject->id().tstate;
+  return pause.held && look.job.IsWhole() && !look.job.AnotherHoldsLock();
 }
 
 void TickSampler::Record(Look& look) {
@@ -263,7 +256,6 @@ void TickSampler::Record(Look& look) {
     const bool proved = all_frozen || other.StoodStillSince();
     outcome_.taken |= TakeStack(look, other, proved, look.other_looks[i]);
   }
-  outcome_.marked |= outcome_.taken && !held;
   outcome_.held += HeldFor(look, taken ? WaitedFor(look) : std::nullopt);
   const bool calm = held && look.held.copies == 1 && look.others.empty() && !job.new_codes &&
                     job.SubjectHoldsLock();

@@ -16,7 +16,7 @@ namespace pystrobe::remote {
 
 /// What one look found besides the samples.
 struct TickOutcome {
-  Nanoseconds time{};          ///< when it was looked (CLOCK_MONOTONIC), where that took a copy
+  Nanoseconds time{};          ///< when the last copy was begun (CLOCK_MONOTONIC), else that asked
   bool taken = false;          ///< stacks were copied, or needed no copy
   bool failed = false;         ///< a running thread's stack could not be copied
   bool marked = false;         ///< at least one without proof
@@ -50,8 +50,8 @@ class TickSampler {
   /// Begins a further look like the one just started, at `at` (CLOCK_MONOTONIC, rising). False, and
   /// nothing happens, unless that look will do without choosing, or when there are enough of them.
   bool StartAhead(Nanoseconds at);
-  /// Waits for copies under way, repeats those without proof, yields the samples: as of when the
-  /// last copy was made, for its CPU may have been given to us long after we asked.
+  /// Waits for copies under way, repeats those without proof, yields the samples: each as of when
+  /// its copy was begun, for the CPU may have been given to us long after we asked.
   TickOutcome Finish();
 
   /// Takes back the looks ahead whose time has not come, and waits for the others. Returns how many
@@ -108,7 +108,7 @@ class TickSampler {
   bool Good(const Look& look) const;
   /// Held still where there is no stack to see, inside the interpreter's own push or pop, every
   /// time: the thread waits for a CPU there. What was copied is no sample.
-  bool IsHalfDone(const Look& look) const;
+  static bool IsHalfDone(const Look& look);
   void Record(Look& look);
   /// `waited`: of the sample that came of it, where one did.
   Nanoseconds HeldFor(Look& look, const std::optional<Waiting>& waited);

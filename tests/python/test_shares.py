@@ -143,7 +143,8 @@ def by_thread(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def lock_share(report: dict[str, Any]) -> float:
     """For how much of the time that the sampler itself had a CPU anybody held the lock."""
-    unseen = report["unseen"]["wall_ns"] / len(report["threads"])
+    threads = [thread for thread in report["threads"] if thread["total"]["wall_ns"] > 0]
+    unseen = report["unseen"]["wall_ns"] / len(threads)
     return float(report["total"]["gil_ns"] / (report["quality"]["duration_ns"] - unseen))
 
 
@@ -160,6 +161,9 @@ def test_lock_time_is_the_work_done(pystrobe: Pystrobe, interpreter: Interpreter
     held = percent({name: threads[name]["gil_samples"] for name in done})
     assert held == pytest.approx(done, abs=15)
     assert 0.8 < lock_share(report) < 1.02
+    if report["quality"]["late"] < 0.05 * report["quality"]["taken"]:
+        held = percent({name: threads[name]["gil_ns"] for name in done})
+        assert held == pytest.approx(done, abs=15)
 
 
 def test_native_code_runs_without_the_lock(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
@@ -171,9 +175,9 @@ def test_native_code_runs_without_the_lock(pystrobe: Pystrobe, interpreter: Inte
     if not interpreter.free_threaded:
         assert native["gil_samples"] < 0.25 * native["cpu_samples"]
     stacks = recorded.collapsed("--mode", "cpu", "--unit", "ns", "--thread", "native")
-    shares = share_of(stacks, ["digest", "shrink"])
-    unseen = 100 * report["unseen"]["cpu_ns"] / native["cpu_ns"]
-    assert sum(shares.values()) + unseen > 90
+    # Not where the sampler itself had no CPU for long.
+    shares = share_of([stack for stack in stacks if stack.frames], ["digest", "shrink"])
+    assert sum(shares.values()) > 90
 
 
 def test_a_thread_that_ptrace_stopped_is_not_taken_for_asleep(

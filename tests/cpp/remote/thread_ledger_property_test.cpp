@@ -123,6 +123,7 @@ class History {
       }
     }
     if (Chance(20)) tick_.due_by = tick_.previous;
+    tick_.host_steals = Chance(2);
     if (Chance(10)) return;
     LookAtAll();
   }

@@ -277,10 +277,21 @@ TEST_F(ThreadLedgerTest, ARunThatEndedUnwatchedLiesBeforeTheSleepItIsFoundIn) {
                                      Row{5'000'000, kMs - 200, 0, kNap, 1, 0}));
 }
 
-// Nor is it known to have slept until its CPU time begins: a host may have had the CPU.
 TEST_F(ThreadLedgerTest, ALateTickIsMarkedButNotTheSleepBeforeIt) {
   ThreadLedger ledger = BeginAsleep();
   Tick late = TickOf(3);
+  late.due_by = late.time - microseconds(1);
+  ledger.Take({late, Running(kMs / 2, 2), kWork, 0});
+  EXPECT_THAT(Yielded(),
+              ElementsAre(Row{1'500'000, 3 * kMs / 2, 0, kNap, 2, kSampleIdle},
+                          Row{2'000'000, kMs / 2, kMs / 2, kWork, 1, kSampleOnCpu | kSampleLate}));
+}
+
+// What the host had of the CPU is neither run nor delay.
+TEST_F(ThreadLedgerTest, ASleeperFoundAwakeLateIsNotKnownToHaveSleptWhereAHostSteals) {
+  ThreadLedger ledger = BeginAsleep();
+  Tick late = TickOf(3);
+  late.host_steals = true;
   late.due_by = late.time - microseconds(1);
   ledger.Take({late, Running(kMs / 2, 2), kWork, 0});
   EXPECT_THAT(Yielded(),
