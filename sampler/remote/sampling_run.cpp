@@ -89,6 +89,7 @@ void SamplingRun::Begin() {
   }
   context_.start = start_;
   tick_ = {.number = 1, .time = start_, .previous = start_};
+  all_known_ = start_;
   samples_.clear();
   process_cpu_start_ = process_cpu_ = ProcessCpuOf(target_.pid());
   deadlines_ = Deadlines(start_, governor_.rate_hz(), static_cast<uint64_t>(start_.count()));
@@ -147,9 +148,15 @@ Result<std::optional<EndReason>> SamplingRun::TakeOver() {
   auto reason = TakeLooks();
   if (!reason || *reason) return reason;
   const Nanoseconds now = MonotonicNow();
+  if (threads_.LacksThreads()) {
+    stale_threads_ = true;
+  } else {
+    all_known_ = now;
+  }
   if (now >= (stale_threads_ ? next_stale_refresh_ : next_refresh_)) {
     if (auto ended = RefreshThreads(now)) return ended;
   }
+  threads_.UpdateNewNames(now);
   codes_.CheckSome(now);
   if (now >= next_append_ || samples_.size() >= kBatch) {
     threads_.FlushAll();
@@ -240,7 +247,9 @@ EndReason SamplingRun::HowItEnded() const {
 
 std::optional<EndReason> SamplingRun::RefreshThreads(Nanoseconds now) {
   const Nanoseconds begin = ThreadCpuNow();
-  auto listed = threads_.Refresh(tick_);
+  Tick found = tick_;
+  found.previous = std::min(found.previous, std::exchange(all_known_, now));
+  auto listed = threads_.Refresh(found);
   sleepers_.Take(tick_);
   const Nanoseconds cost = ThreadCpuNow() - begin;
   next_refresh_ = now + std::max(kRefreshInterval, cost * kRefreshShare);

@@ -5,12 +5,19 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "profiler/base/proc.h"
 #include "sampler/remote/thread_names.h"
 
 namespace pystrobe::remote {
 namespace {
+
+// A thread begins within a millisecond of its state; listing goes on for ten or more.
+constexpr int kMostSearches = 20;
+// From when it was found until a thread has its name.
+constexpr Nanoseconds kFirstNamingWait = std::chrono::milliseconds(5);
+constexpr Nanoseconds kLongestNamingWait = std::chrono::milliseconds(320);
 
 // Empty when the thread is gone. Fails when it cannot be looked at for another reason.
 Result<std::string> KernelName(pid_t pid, pid_t tid) {
@@ -82,9 +89,49 @@ LockDomain* ThreadTable::DomainOf(const PyThread& thread) {
   return domains_.back().get();
 }
 
+bool ThreadTable::IsKnown(Address tstate) const {
+  return Refused(tstate) || std::ranges::any_of(domains_, [tstate](const auto& domain) {
+           return domain->Find(tstate) != nullptr;
+         });
+}
+
+bool ThreadTable::LacksThreads() {
+  const pyabi::Layout& layout = context_.target.layout();
+  Address newest_interpreter = 0;
+  heads_.assign(interpreters_.size(), 0);
+  requests_.clear();
+  requests_.push_back({context_.target.info().runtime + layout.runtime.interpreters_head,
+                       &newest_interpreter, sizeof newest_interpreter});
+  for (size_t i = 0; i < heads_.size(); ++i) {
+    requests_.push_back(
+        {interpreters_[i] + layout.interpreter.threads_head, &heads_[i], sizeof heads_[i]});
+  }
+  // Where an interpreter has ended its threads are found gone.
+  if (!context_.target.memory().ReadAll(requests_)) return false;
+  const auto unknown =
+      std::ranges::find_if_not(heads_, [this](Address head) { return head == 0 || IsKnown(head); });
+  Address sought = unknown != heads_.end() ? *unknown : 0;
+  if (newest_interpreter != newest_interpreter_) sought = newest_interpreter;
+  if (std::exchange(sought_, sought) != sought) searches_ = 0;
+  return sought != 0 && searches_ < kMostSearches;
+}
+
+void ThreadTable::NoteListed(std::span<const PyThread> listed, Address newest_interpreter) {
+  ++searches_;
+  newest_interpreter_ = newest_interpreter;
+  interpreters_.clear();
+  for (const PyThread& thread : listed) interpreters_.push_back(thread.interpreter);
+  std::ranges::sort(interpreters_);
+  const auto rest = std::ranges::unique(interpreters_);
+  interpreters_.erase(rest.begin(), rest.end());
+}
+
 Result<void> ThreadTable::Refresh(const Tick& tick) {
+  const auto newest_interpreter = context_.target.memory().Read<Address>(
+      context_.target.info().runtime + context_.target.layout().runtime.interpreters_head);
   auto listed = context_.target.ListThreads();
   if (!listed) return std::unexpected(listed.error());
+  NoteListed(*listed, newest_interpreter.value_or(0));
   HashMap<Address, const PyThread*> now;
   for (const PyThread& thread : *listed) {
     if (thread.tid != 0) now.emplace(thread.tstate, &thread);
@@ -128,7 +175,11 @@ Result<void> ThreadTable::Refresh(const Tick& tick) {
   }
   std::erase_if(domains_, [](const auto& domain) { return domain->threads.empty(); });
   for (auto& domain : domains_) domain->NoteListed();
-  if (added) UpdateNames();
+  if (added) {
+    UpdateNames();
+    naming_wait_ = kFirstNamingWait;
+    next_naming_ = MonotonicNow() + naming_wait_;
+  }
   return not_looked_at;
 }
 
@@ -160,12 +211,23 @@ void ThreadTable::FinishAll(const Tick& tick) {
   for (auto& thread : threads_) thread->Finish(tick);
 }
 
+void ThreadTable::UpdateNewNames(Nanoseconds now) {
+  if (!lacks_names_ || naming_wait_ > kLongestNamingWait || now < next_naming_) return;
+  UpdateNames();
+  naming_wait_ *= 2;
+  next_naming_ = now + naming_wait_;
+}
+
 void ThreadTable::UpdateNames() {
   ThreadNames all(context_.target.memory(), context_.target.layout());
+  lacks_names_ = false;
   for (auto& thread : threads_) {
     const auto& names = all.Of(thread->id().interpreter);
     auto it = names.find(thread->id().pthread);
-    if (it == names.end()) continue;
+    if (it == names.end()) {
+      lacks_names_ = true;
+      continue;
+    }
     StringId name = context_.tables.Intern(it->second);
     if (context_.tables.thread(thread->index()).name != name) {
       context_.tables.RenameThread(thread->index(), name);

@@ -51,6 +51,11 @@ class ThreadTable {
   /// had pending is yielded first). Fails as Target::ListThreads, and where a thread could not be
   /// looked at (too many open files), which may come in with the next call; all others are there.
   Result<void> Refresh(const Tick& tick);
+  /// True when the target has threads that are not in the table, as far as one read of its memory
+  /// tells: a state that is new stands first in its interpreter's list, and an interpreter in the
+  /// runtime's (Python/pystate.c). Of a state that Refresh does not bring in (its thread has not
+  /// begun, or has ended and left it) this is said only for some calls of Refresh.
+  bool LacksThreads();
   /// As SampledThread::BeginAt, for all there are.
   void BeginAt(Nanoseconds now);
   /// Yields what every thread has pending.
@@ -59,6 +64,9 @@ class ThreadTable {
   void FinishAll(const Tick& tick);
   /// Names threads as the program does, where it does; else as the kernel does.
   void UpdateNames();
+  /// The same some times more after a thread was found that the program had no name for: it gives
+  /// one when the thread first has the lock (threading.Thread._bootstrap_inner). Call it often.
+  void UpdateNewNames(Nanoseconds now);
 
   std::span<const std::unique_ptr<LockDomain>> domains() const { return domains_; }
   std::span<const std::unique_ptr<SampledThread>> threads() const { return threads_; }
@@ -72,6 +80,8 @@ class ThreadTable {
   /// Null while the thread's interpreter has no lock yet, or no more.
   LockDomain* DomainOf(const PyThread& thread);
   std::optional<Address> GilOf(Address interpreter) const;
+  bool IsKnown(Address tstate) const;
+  void NoteListed(std::span<const PyThread> listed, Address newest_interpreter);
   void ForgetGone();
   void Drop(SampledThread& thread, const Tick& tick);
 
@@ -80,6 +90,14 @@ class ThreadTable {
   std::vector<std::unique_ptr<LockDomain>> domains_;
   HashMap<pid_t, AccountedTime> accounted_;  // by kernel thread
   HashMap<Address, pid_t> refused_;          // by state: the thread, which /proc does not show us
+  bool lacks_names_ = false;
+  Nanoseconds naming_wait_{}, next_naming_{};
+  std::vector<Address> interpreters_;  // that have threads
+  Address newest_interpreter_ = 0;
+  Address sought_ = 0;  // first in a list, and not in the table
+  int searches_ = 0;    // for that, in vain
+  std::vector<Address> heads_;
+  std::vector<pyabi::ReadRequest> requests_;
   uint64_t run_delay_of_gone_ = 0;
   bool exact_clock_ = true;
 };

@@ -94,7 +94,8 @@ size_t TickSampler::EndAhead() {
 
 TickOutcome TickSampler::FinishMade(size_t i, const Tick& tick) {
   tick_ = tick;
-  outcome_ = {.time = tick.time};
+  // A thread may have been found gone when the looks were begun.
+  outcome_ = {.time = tick.time, .stale_threads = outcome_.stale_threads};
   calm_before_ = std::exchange(calm_looks_, 0);
   Look& look = Made(i);
   if (i > 0) {

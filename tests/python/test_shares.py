@@ -327,6 +327,23 @@ def test_threads_with_short_lives_are_accounted_for(
         assert "compute" in names
 
 
+def test_threads_that_only_sleep_are_found_at_once(
+    pystrobe: Pystrobe, interpreter: Interpreter
+) -> None:
+    """The lock does not name who hardly ever has it."""
+    with running(interpreter, "brief_sleeps") as target:
+        recorded = pystrobe.attach(target.pid, seconds=2, rate=1000)
+        lives = target.stop()["lives"]
+    report = recorded.json("--idle")
+    begin = report["metadata"]["start_monotonic_ns"] / 1e9
+    end = begin + report["quality"]["duration_ns"] / 1e9
+    lived = [min(end, last) - max(begin, first) for first, last in lives]
+    brief = [one for one in report["threads"] if one["name"] == "brief"]
+    assert len(brief) >= len([seconds for seconds in lived if seconds > 0.03])
+    seen = sum(one["total"]["wall_ns"] for one in brief) / 1e9
+    assert seen == pytest.approx(sum(seconds for seconds in lived if seconds > 0), rel=0.1)
+
+
 def test_the_time_held_is_told_where_there_is_one_cpu(
     pystrobe: Pystrobe, newest: Interpreter
 ) -> None:
