@@ -29,9 +29,12 @@ void ForEachEnding(FunctionRef<void(int)> act) {
   for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) act(signal);
 }
 
-/// The terminal sends to the whole foreground group.
-bool FromTerminal(int signal, const siginfo_t& info) {
-  return info.si_code > 0 && (signal == SIGINT || signal == SIGQUIT || signal == SIGHUP);
+/// The terminal sends to the whole foreground group; but that it is gone, to its session's leader
+/// first, and to the group when that has ended. [async-signal-safe]
+bool GroupHasIt(int signal, const siginfo_t& info) {
+  if (info.si_code <= 0) return false;
+  if (signal == SIGHUP) return getsid(0) != getpid();
+  return signal == SIGINT || signal == SIGQUIT;
 }
 
 [[noreturn]] void GiveUpFor(int signal) {
@@ -57,7 +60,7 @@ void Handle(int signal, siginfo_t* info, void*) {
     // Our time, not the child's; the kernel repeats it every second until the hard limit.
     stop_flag.store(true);
   } else if (child > 0) {
-    if (!FromTerminal(signal, *info)) ::kill(child, signal);
+    if (!GroupHasIt(signal, *info)) ::kill(child, signal);
   } else if (signal == SIGQUIT) {
     GiveUpFor(signal);
   } else {

@@ -90,7 +90,8 @@ Result<Nanoseconds> ParseDuration(std::string_view option, std::string_view text
     return FailWithHint(ErrorCode::kInvalidArgument, hint, "{} '{}' is not a time", option, text);
   }
   if (*seconds < 0 || (*seconds == 0 && !zero_allowed)) {
-    return FailWithHint(ErrorCode::kInvalidArgument, hint, "{} '{}' is not above 0", option, text);
+    return FailWithHint(ErrorCode::kInvalidArgument, hint, "{} '{}' is {} 0", option, text,
+                        zero_allowed ? "below" : "not above");
   }
   constexpr double kCentury = 100 * 365.25 * 86400;
   if (*seconds > kCentury) {

@@ -43,8 +43,8 @@ template <typename Function>
     auto failed =
         FailErrno(error.code().value(), ErrorCode::kIo, "cannot start a thread for {}", name);
     failed.error().hint =
-        "The user or the container has as many threads as it may: see `ulimit -u` and pids.max of "
-        "the cgroup.";
+        "The user or the container has as many threads as it may (see `ulimit -u` and pids.max of "
+        "the cgroup), or no memory for one (`ulimit -v`).";
     return failed;
   }
 }

@@ -126,22 +126,29 @@ std::string Cost(const Quality& quality) {
          fmt::format("; own CPU {} %", PercentText(Share(quality.own_cpu_ns, quality.duration_ns)));
 }
 
-/// Why a recording is doubtful; nullptr: it is not.
+/// More than so many percent of the whole; one or two of a short run say nothing of it.
+bool IsMuch(uint64_t part, uint64_t whole, uint64_t percent) {
+  return part > 2 && 100 * part > percent * whole;
+}
+
+/// Why a recording is doubtful; nullptr: it is not. A lost sample is one less; a wrong one
+/// misleads.
 const char* Doubt(const Quality& quality) {
-  // One or two of a short run say nothing of it.
-  const auto many = [](uint64_t part, uint64_t whole) { return part > 2 && 100 * part > whole; };
   if (!quality.complete) return "cut off";
-  if (many(quality.lost, quality.deadlines)) return "samples lost";
-  if (many(quality.incomplete, quality.taken)) return "stacks incomplete";
-  if (many(quality.taken - quality.proved, quality.taken)) return "stacks not proved";
+  if (IsMuch(quality.lost, quality.deadlines, 10)) return "samples lost";
+  if (IsMuch(quality.incomplete, quality.taken, 1)) return "stacks incomplete";
+  if (IsMuch(quality.taken - quality.proved, quality.taken, 1)) return "stacks not proved";
   return nullptr;
 }
+
+bool LostSome(const Quality& quality) { return IsMuch(quality.lost, quality.deadlines, 1); }
 
 std::string VerdictText(const Quality& quality) {
   const Verdict verdict = Judge(quality);
   if (verdict == Verdict::kDoubtful) return fmt::format("doubtful ({}); ", Doubt(quality));
   if (quality.taken < kFewestSamples) return "too few to judge; ";
-  return verdict == Verdict::kGood ? "good; " : "fair; ";
+  if (verdict == Verdict::kGood) return "good; ";
+  return LostSome(quality) ? "fair (samples lost); " : "fair; ";
 }
 
 }  // namespace
@@ -149,6 +156,7 @@ std::string VerdictText(const Quality& quality) {
 Verdict Judge(const Quality& quality) {
   if (Doubt(quality) != nullptr) return Verdict::kDoubtful;
   const bool good = quality.taken >= kFewestSamples && quality.proved == quality.taken &&
+                    !LostSome(quality) &&
                     std::max(UnseenWall(quality), UnseenCpu(quality)) <= kMuchUnseen;
   return good ? Verdict::kGood : Verdict::kFair;
 }

@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import termios
 import time
@@ -46,6 +47,16 @@ class OnTerminal:
         _, status = os.waitpid(self.pid, 0)
         os.close(self.master)
         return os.waitstatus_to_exitcode(status)
+
+    def hang_up(self) -> int:
+        """The terminal is gone; the command must end of it."""
+        os.close(self.master)
+        deadline = time.monotonic() + 10
+        while not (ended := os.waitpid(self.pid, os.WNOHANG))[0]:
+            if time.monotonic() > deadline:
+                os.kill(self.pid, signal.SIGKILL)
+            time.sleep(0.01)
+        return os.waitstatus_to_exitcode(ended[1])
 
     def _read(self) -> str:
         try:

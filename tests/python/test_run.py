@@ -119,6 +119,18 @@ def test_run_leaves_ctrl_c_to_the_program(
     assert "self %" in shown.text
 
 
+def test_run_passes_a_hangup_on(pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path) -> None:
+    """Only the session's leader is sent it: pystrobe itself, under `ssh -t` or `docker -it`."""
+    text = "print('ready', flush=True)\nwhile True: sum(range(1000))\n"
+    shown = OnTerminal(
+        *(str(pystrobe.executable), "run", "--python", newest.command()[0]),
+        script(tmp_path, text),
+    )
+    shown.read_until("ready")
+    time.sleep(0.5)
+    assert shown.hang_up() == 128 + signal.SIGHUP
+
+
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGALRM, signal.SIGQUIT])
 def test_signals_sent_to_run_are_for_the_program(
     pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path, number: signal.Signals

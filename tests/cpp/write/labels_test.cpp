@@ -68,6 +68,10 @@ TEST(QualityLineTest, BeginsWithAVerdict) {
   Quality quality = GoodRun();
   quality.lost = 98;
   EXPECT_THAT(line(quality), StartsWith("good; "));
+  quality.lost = 987;
+  EXPECT_THAT(line(quality), StartsWith("fair (samples lost); "));
+  EXPECT_EQ(Judge(quality), Verdict::kFair);
+  quality.lost = 98;
   quality.proved -= 98;
   EXPECT_THAT(line(quality), StartsWith("fair; "));
   EXPECT_EQ(Judge(quality), Verdict::kFair);
@@ -76,7 +80,7 @@ TEST(QualityLineTest, BeginsWithAVerdict) {
   EXPECT_EQ(Judge(quality), Verdict::kDoubtful);
   quality.incomplete = 99;
   EXPECT_THAT(line(quality), StartsWith("doubtful (stacks incomplete); "));
-  quality.lost = 99;
+  quality.lost = 988;
   EXPECT_THAT(line(quality), StartsWith("doubtful (samples lost); "));
   quality.complete = false;
   EXPECT_THAT(line(quality), StartsWith("doubtful (cut off); "));
