@@ -29,7 +29,8 @@ Result<Profile> FoldFor(const store::StrobeFile& recording, const View& view, bo
 
 bool WriteOutput(OutputFile& output, const Profile& profile, const PresentOptions& options) {
   const write::Format format = output.request().format;
-  const write::WriteOptions write_options{options.view.mode, options.view.unit, {}};
+  const write::WriteOptions write_options{
+      options.view.mode, options.view.unit, {}, options.view.idle};
   auto filled = output.Fill([&](write::Output& bytes) -> Result<void> {
     if (format == write::Format::kStrobe) return CopyFile(options.recording_fd, bytes);
     return write::Write(format, profile, write_options, bytes);

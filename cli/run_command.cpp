@@ -25,7 +25,9 @@ Result<std::vector<std::string>> CommandToRun(const RunOptions& options, Environ
   const std::string& script = options.program.front();
   if (script != "-m" && script != "-" && access(script.c_str(), F_OK) != 0) {
     std::string hint = "To run a module write -m before it.";
-    if (script.find('/') == std::string::npos) {
+    if (script.ends_with(".py")) {
+      hint = "Give its path as seen from the working directory.";
+    } else if (script.find('/') == std::string::npos) {
       hint = fmt::format("To run a command write -- before it: pystrobe run -- {}", script);
     }
     return FailWithHint(ErrorCode::kNotFound, std::move(hint), "there is no script {}", script);

@@ -216,7 +216,7 @@ void WriteProfile(const Profile& profile, const WriteOptions& options, JsonWrite
   const Used used(profile);
   json.BeginObject().Field("version", 1);
   json.Field("title", std::string_view(Title(metadata, options)));
-  json.Field("mode", ModeName(options.mode));
+  json.Field("mode", ModeName(options.mode)).Field("idle", options.idle);
   WriteMetadata(metadata, json);
   WriteQuality(metadata, quality, json);
   json.NewLine().Key("range").BeginObject();

@@ -29,6 +29,7 @@ struct WriteOptions {
   Mode mode = Mode::kWall;  ///< for formats with one value per stack; the others carry all
   Unit unit = Unit::kSamples;
   std::string title;  ///< for people; default: the command
+  bool idle = false;  ///< HTML: the page opens with idle threads shown, of those in the profile
 };
 
 /// By the name given to -f: "strobe", "html", "speedscope", "pprof", "collapsed", "json".

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from browser import Browser
 from conftest import Example
+from find import Interpreter
 from html_page import (
     Node,
     canvas_box,
@@ -32,6 +33,8 @@ from html_page import (
     set_query,
     settle,
 )
+from pystrobe_command import Pystrobe
+from running import running
 
 EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide", "gaps"]
 
@@ -147,6 +150,21 @@ def test_modes_have_their_own_totals(shop: Browser) -> None:
 def test_opens_in_the_mode_of_the_report(page: Browser, example: Example) -> None:
     page.open(example("shop", ".html", "cpu"))
     assert "825 ms CPU time" in page.text("#path")
+
+
+def test_opens_with_idle_threads_where_they_were_asked_for(
+    page: Browser, pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    with running(newest, "idle", "2") as target:
+        recorded = pystrobe.attach(target.pid, seconds=0.5, rate=200)
+    for options, threads in [((), 1), (("--idle",), 5)]:
+        path = pystrobe.directory / f"{threads}.html"
+        pystrobe.succeed("report", str(recorded.path), "-o", str(path), *options)
+        page.open(path)
+        assert page.text("#idle-field") == "4 idle threads"
+        assert f"in {threads} thread" in page.text("#path")
+    page.click("#idle")
+    assert "in 1 thread" in page.text("#path")
 
 
 def test_threads_can_be_chosen_and_idle_ones_shown(shop: Browser) -> None:

@@ -25,6 +25,7 @@
  * @property {any} quality
  * @property {any} range
  * @property {Mode} mode               the view to open with
+ * @property {boolean} idle            open with idle threads shown
  * @property {string} title
  * @property {Thread[]} threads        by descending CPU time
  * @property {Func[]} functions      the last ones are NOTES
@@ -131,6 +132,7 @@ export function decodeProfile(raw) {
     quality: raw.quality,
     range: raw.range,
     mode: raw.mode,
+    idle: raw.idle,
     title: raw.title,
     threads: raw.threads.map((/** @type {any} */ thread) => decodeThread(thread, stackCount)),
     functions: [...functions, ...NOTES],

@@ -26,7 +26,8 @@ class Page {
     this.haystacks = this.profile.functions.map((f) => `${f.name} ${f.file}`);
     /** @type {Mode} */ this.mode = this.profile.mode;
     this.threads = 'merged';
-    this.showIdle = this.profile.threads.every((t) => t.idle || !isReal(t));
+    this.allIdle = this.profile.threads.every((t) => t.idle || !isReal(t));
+    this.showIdle = this.profile.idle || this.allIdle;
     this.byModule = false;
     /** @type {string | null} */ this.selected = null;
     this.noRegex = false;
@@ -297,7 +298,7 @@ class Page {
       element('threads').append(option(String(i), `${t.name || 'thread'}${id}${where} · ${state}`));
     });
     const idle = threads.filter((t) => t.idle).length;
-    element('idle-field').hidden = idle === 0 || this.showIdle;
+    element('idle-field').hidden = idle === 0 || this.allIdle;
     element('idle-field').querySelector('span').textContent = plural(idle, 'idle thread');
     element('idle').checked = this.showIdle;
   }
