@@ -14,6 +14,8 @@ namespace {
 
 constexpr Nanoseconds kAppendInterval = std::chrono::seconds(1);
 constexpr Nanoseconds kRefreshInterval = std::chrono::milliseconds(500);
+// A microsecond each time, which is much where nothing is paused and looks take five.
+constexpr Nanoseconds kListCheckInterval = std::chrono::milliseconds(1);
 // Listing thousands of threads takes milliseconds: one part in this many of the time goes into it.
 constexpr int kRefreshShare = 100;
 constexpr int kStaleRefreshShare = 10;  // while threads are known to be missing
@@ -148,10 +150,13 @@ Result<std::optional<EndReason>> SamplingRun::TakeOver() {
   auto reason = TakeLooks();
   if (!reason || *reason) return reason;
   const Nanoseconds now = MonotonicNow();
-  if (threads_.LacksThreads()) {
-    stale_threads_ = true;
-  } else {
-    all_known_ = now;
+  if (now >= next_list_check_) {
+    next_list_check_ = now + kListCheckInterval;
+    if (threads_.LacksThreads()) {
+      stale_threads_ = true;
+    } else {
+      all_known_ = now;
+    }
   }
   if (now >= (stale_threads_ ? next_stale_refresh_ : next_refresh_)) {
     if (auto ended = RefreshThreads(now)) return ended;

@@ -92,7 +92,8 @@ class SamplingRun {
   std::optional<Nanoseconds> process_cpu_start_, process_cpu_;  // of the target; the last known
   size_t ahead_ = 0;  // deadlines from next() on that have been taken care of
   bool stale_threads_ = false;
-  Nanoseconds all_known_{};  // when no thread was missing from the table last
+  Nanoseconds all_known_{};        // when no thread was missing from the table last
+  Nanoseconds next_list_check_{};  // whether one is
   uint64_t stolen_ticks_ = 0;
   bool host_steals_ = false;
   bool sink_failed_ = false;
