@@ -18,6 +18,8 @@ constexpr int kMostSearches = 20;
 // From when it was found until a thread has its name.
 constexpr Nanoseconds kFirstNamingWait = std::chrono::milliseconds(5);
 constexpr Nanoseconds kLongestNamingWait = std::chrono::milliseconds(320);
+// The names of thousands take milliseconds: one part in this many of the time goes into them.
+constexpr int kNamingShare = 100;
 
 // Empty when the thread is gone. Fails when it cannot be looked at for another reason.
 Result<std::string> KernelName(pid_t pid, pid_t tid) {
@@ -213,8 +215,9 @@ void ThreadTable::FinishAll(const Tick& tick) {
 
 void ThreadTable::UpdateNewNames(Nanoseconds now) {
   if (!lacks_names_ || naming_wait_ > kLongestNamingWait || now < next_naming_) return;
+  const Nanoseconds begin = ThreadCpuNow();
   UpdateNames();
-  naming_wait_ *= 2;
+  naming_wait_ = std::max(2 * naming_wait_, kNamingShare * (ThreadCpuNow() - begin));
   next_naming_ = now + naming_wait_;
 }
 
