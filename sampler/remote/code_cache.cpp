@@ -19,6 +19,9 @@ constexpr size_t kChecksAtOnce = 16;
 // About 0.1 us each, in the pause; what is dropped is seldom far from a leaf.
 constexpr size_t kMostSelected = 256;
 
+// CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR (Include/code.h, Include/cpython/code.h).
+constexpr int32_t kGeneratorFlags = 0x20 | 0x80 | 0x200;
+
 // Code that the interpreter makes for itself. From 3.12 on a call of a class pushes, below
 // __init__, a frame that checks what __init__ returned: its name and its file are one and the same
 // string. In 3.12 a run of the evaluation loop begins with a frame of its own (_Py_MakeShimCode in
@@ -173,6 +176,12 @@ bool CodeCache::CanName(std::span<const pyabi::RawFrame> frames, Nanoseconds now
   return std::all_of(frames.begin(), frames.end(), [&](const pyabi::RawFrame& frame) {
     return LoadNamed(frame.code, now).known;
   });
+}
+
+bool CodeCache::EndsInGenerator(std::span<const pyabi::RawFrame> frames) const {
+  if (frames.empty()) return false;
+  const auto it = entries_.find(frames.back().code);
+  return it != entries_.end() && (it->second->info.identity.flags & kGeneratorFlags) != 0;
 }
 
 bool CodeCache::IsSettled(Address code) {

@@ -291,16 +291,14 @@ Nanoseconds TickSampler::HeldFor(Look& look, const std::optional<Waiting>& waite
 bool TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved,
                             const std::optional<TaskLook>& seen) {
   ThreadCopy& copy = thread.copy();
-  if (!proved) {
-    pyabi::TrimToExecuting(copy.memory, context_.target.layout(), copy.frames);
-    const bool torn = (copy.walk && copy.walk->has_left_frame) ||
-                      !copy.plan->BeginsAtBottom(copy.memory, copy.frames);
-    if (torn && copy.status == WalkStatus::kComplete) copy.status = WalkStatus::kIncomplete;
-  }
+  if (!proved) pyabi::TrimToExecuting(copy.memory, context_.target.layout(), copy.frames);
   // Memory of a thread that has ended, most likely: no stack at all.
   if (!proved && !context_.codes.CanName(copy.frames, tick_.time)) {
     outcome_.failed = outcome_.stale_threads = true;
     return false;
+  }
+  if (!proved && copy.status == WalkStatus::kComplete && IsPiece(copy)) {
+    copy.status = WalkStatus::kIncomplete;
   }
   uint8_t flags = look.job.HoldsLock(copy) ? kSampleGil : 0;
   if (!proved) flags |= kSampleMarked;
@@ -313,6 +311,13 @@ bool TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved
   outcome_.marked |= !proved;
   if ((thread.standing_flags() & kSampleIncomplete) != 0) outcome_.incomplete = true;
   return true;
+}
+
+// Of copies without proof, that were walked to an end.
+bool TickSampler::IsPiece(const ThreadCopy& copy) const {
+  return (copy.walk && copy.walk->has_left_frame) ||
+         !copy.plan->BeginsAtBottom(copy.memory, copy.frames) ||
+         context_.codes.EndsInGenerator(copy.frames);
 }
 
 // One that is gone may have a successor already, with a state at the same address.

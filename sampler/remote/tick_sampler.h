@@ -117,6 +117,9 @@ class TickSampler {
   bool TakeStack(const Look& look, SampledThread& thread, bool proved,
                  const std::optional<TaskLook>& seen);
 
+  /// The stack's callers are missing, whatever its end looks like.
+  bool IsPiece(const ThreadCopy& copy) const;
+
   bool MayHaveRun(SampledThread& thread);
   std::optional<GilState> Peek(LockDomain& domain);
   /// Has the threads listed anew where the lock's holder is none of them.

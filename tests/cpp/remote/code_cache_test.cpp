@@ -15,18 +15,20 @@ namespace {
 
 constexpr size_t kFunctions = 100;
 
-/// Prints where the code objects of f0, f1 ... lie, then waits to be killed.
+/// Prints where the code objects of f0, f1 ... and of a generator lie, then waits to be killed.
 constexpr const char* kProgram =
     "import sys, time\n"
     "for k in range(100): exec(f'def f{k}(): pass')\n"
     "for k in range(100): print(id(globals()[f'f{k}'].__code__))\n"
+    "def generator(): yield\n"
+    "print(id(generator.__code__))\n"
     "sys.stdout.flush()\n"
     "time.sleep(600)\n";
 
 class HeldCodes {
  public:
   HeldCodes() {
-    while (codes_.size() < kFunctions) {
+    while (codes_.size() <= kFunctions) {
       const auto code = program_.ReadNumber();
       if (!code) return;
       codes_.push_back(*code);
@@ -34,6 +36,7 @@ class HeldCodes {
   }
 
   pid_t pid() const { return program_.pid(); }
+  /// The generator's last.
   const std::vector<Address>& codes() const { return codes_; }
 
  private:
@@ -44,7 +47,7 @@ class HeldCodes {
 class CodeCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_EQ(program_.codes().size(), kFunctions) << "is there a python3?";
+    ASSERT_EQ(program_.codes().size(), kFunctions + 1) << "is there a python3?";
     auto target = Target::Open(program_.pid());
     ASSERT_TRUE(target) << target.error().message;
     target_.emplace(*std::move(target));
@@ -107,6 +110,17 @@ TEST_F(CodeCacheTest, WhatWasReadInThePauseHasItsNameThoughItIsGoneByNow) {
   EXPECT_EQ(cache.KnowledgeOf(seen), Knowledge::kPassing);
   EXPECT_EQ(NameOf(cache.Resolve({.code = gone}, now_).value()), "f8");
   EXPECT_EQ(quality_.unresolved, 0U);
+}
+
+TEST_F(CodeCacheTest, KnowsGenerators) {
+  CodeCache cache(*target_, tables_, quality_);
+  const pyabi::RawFrame function{.code = program_.codes()[0]};
+  const pyabi::RawFrame generator{.code = program_.codes()[kFunctions]};
+  const std::vector<pyabi::RawFrame> piece{function, generator}, whole{generator, function};
+  ASSERT_TRUE(cache.CanName(piece, now_));
+  EXPECT_TRUE(cache.EndsInGenerator(piece));
+  EXPECT_FALSE(cache.EndsInGenerator(whole));
+  EXPECT_FALSE(cache.EndsInGenerator({}));
 }
 
 TEST_F(CodeCacheTest, WhatIsInUseIsNotForgotten) {
