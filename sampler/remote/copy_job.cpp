@@ -2,12 +2,12 @@
 #include "sampler/remote/copy_job.h"
 
 #include <sched.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "sampler/pyabi/bytes.h"
+#include "sampler/remote/own_use.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -27,20 +27,6 @@ constexpr int kMostRead = 16;
 // PyThreadState._status.active (Include/cpython/pystate.h, 3.12+): the thread is attached.
 constexpr uint32_t kStatusActive = 1U << 4;
 
-struct OwnUse {
-  int64_t switches = 0;  // of either kind
-  Nanoseconds cpu{};     // as of the last switch: within microseconds of when this thread woke
-};
-
-OwnUse OwnUseNow() {
-  rusage usage{};
-  getrusage(RUSAGE_THREAD, &usage);
-  const auto time = [](const timeval& t) {
-    return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
-  };
-  return {usage.ru_nvcsw + usage.ru_nivcsw, time(usage.ru_utime) + time(usage.ru_stime)};
-}
-
 }  // namespace
 
 void GilReader::AppendRequest(Moment moment, std::vector<pyabi::ReadRequest>& requests) {
@@ -55,30 +41,66 @@ GilState GilReader::Decode(Moment moment) const {
 }
 
 void CopyJob::Run() {
-  began = MonotonicNow();
-  seen_codes.clear();
-  new_codes = false;
-  subject_cpu = -1;
-  subject_look.reset();
-  if (prove) {
-    RunProved();
-  } else {
-    descheduled = true;
-    Copy();
-    if (witness.rseq_cpu_id != 0) ReadWitness();
-    LookAtSubject();
+  if (!prove) {
+    RunUnproved();
+    for (ThreadCopy* thread : threads) thread->plan->Confirm();
+    return;
   }
-}
-
-void CopyJob::RunProved() {
+  Reset();
   own_cpu = sched_getcpu();
   const OwnUse before = OwnUseNow();
-  if (witness.rseq_cpu_id == 0) place_before_ = ReadPlace();
-  Copy();
-  ReadWitness();
+  CopyWithWitness();
   descheduled = OwnUseNow().switches != before.switches || sched_getcpu() != own_cpu;
   LookAtSubject();
   took = descheduled ? ThreadCpuNow() - before.cpu : MonotonicNow() - began;
+  ConfirmPlans();
+}
+
+void CopyJob::RunUnproved() {
+  Reset();
+  descheduled = true;
+  Copy();
+  if (witness.rseq_cpu_id != 0) ReadWitness();
+  LookAtSubject();
+}
+
+void CopyJob::RunBeside(int held_cpu) {
+  Reset();
+  own_cpu = held_cpu;
+  CopyWithWitness();
+  LookAtSubject();
+}
+
+void CopyJob::EndBeside(bool kept) {
+  took = MonotonicNow() - began;
+  descheduled = !kept;
+  if (!kept && subject_look) subject_look->in_pause = false;
+  ConfirmPlans();
+}
+
+void CopyJob::ConfirmPlans() {
+  if (AllFrozen()) {
+    for (ThreadCopy* thread : threads) thread->plan->Confirm();
+  } else if (stopped || HeldStill()) {
+    threads.front()->plan->Confirm();
+  }
+}
+
+void CopyJob::Reset() {
+  began = MonotonicNow();
+  own_cpu = subject_cpu = -1;
+  read_ok = descheduled = new_codes = false;
+  gil_before = gil_state = {};
+  generation = 0;
+  subject_look.reset();
+  seen_codes.clear();
+  took = {};
+}
+
+void CopyJob::CopyWithWitness() {
+  if (witness.rseq_cpu_id == 0) place_before_ = ReadPlace();
+  Copy();
+  ReadWitness();
 }
 
 void CopyJob::Copy() {
@@ -96,7 +118,7 @@ void CopyJob::Copy() {
   LearnCut();
   if (read_ok && locals) ReadLocals();
   if (read_ok && codes != nullptr) LookAtCodes();
-  gil_state = gil != nullptr ? gil->Decode(GilReader::kAfter) : GilState{};
+  if (gil != nullptr) gil_state = gil->Decode(GilReader::kAfter);
 }
 
 bool CopyJob::HoldsLock(const ThreadCopy& thread) const {
@@ -145,7 +167,7 @@ bool CopyJob::ReadPending() {
   }
   AppendProof();
   if (!memory->ReadAll(requests_)) return false;
-  if (first) gil_before = both ? gil->Decode(GilReader::kBefore) : GilState{};
+  if (both) gil_before = gil->Decode(GilReader::kBefore);
   return true;
 }
 

@@ -105,7 +105,8 @@ struct CpuWitness {
   int syscall_fd = -1;      ///< kept open on task/TID/syscall; -1: there is none
 };
 
-/// What to copy, and the result. Filled by the pacer, run by whoever holds the subject's CPU.
+/// What to copy, and the result. Filled by the pacer, run by whoever holds the subject's CPU, or by
+/// the pacer while that is held.
 /// [one thread at a time]
 struct CopyJob {
   const ProcessMemory* memory = nullptr;
@@ -130,7 +131,7 @@ struct CopyJob {
   bool read_ok = false;
   int subject_cpu = -1;      ///< where the subject last ran, as of the end of the copy
   int own_cpu = -1;          ///< where the copy was made
-  bool descheduled = false;  ///< the copying thread lost its CPU meanwhile
+  bool descheduled = false;  ///< who held the CPU lost it meanwhile
   GilState gil_before;  ///< the lock before the first byte was copied, where threads are several
   GilState gil_state;   ///< and after the last
   uint64_t generation = 0;               ///< what was read at generation_address
@@ -165,8 +166,16 @@ struct CopyJob {
   /// the jobs after it should be reconsidered.
   bool NeedsAttention() const;
 
-  /// Copies, walks, fetches what the prediction missed, looks at the codes asked for.
+  /// Copies, walks, fetches what the prediction missed, looks at the codes asked for. Proves it
+  /// where that is asked for and the calling thread is on the subject's CPU.
   void Run();
+  /// The same without the proof.
+  void RunUnproved();
+  /// The same while another thread of ours has the subject's CPU, `held_cpu`. There is a result
+  /// only after EndBeside.
+  void RunBeside(int held_cpu);
+  /// `kept`: it had that CPU all the time.
+  void EndBeside(bool kept);
 
  private:
   struct Place {
@@ -175,7 +184,9 @@ struct CopyJob {
     friend bool operator==(const Place&, const Place&) = default;
   };
 
-  void RunProved();
+  void Reset();
+  void CopyWithWitness();
+  void ConfirmPlans();
   void Copy();
   bool ReadPredicted();
   bool ReadPending();

@@ -41,6 +41,9 @@ class Pauser {
   /// Begins the job with the subject thread `tid` held on `cpu` (where it was seen last). The job
   /// and its threads must stay untouched until Finish.
   PauseTicket Begin(CopyJob& job, pid_t tid, int cpu);
+  /// True: there is time before each copy to see to it that the target waits for less. The calling
+  /// thread makes them all, none ahead, and spins for the probe.
+  void TakeTime(bool has_time) { has_time_ = has_time; }
   /// Waits for the job where it is not done.
   PauseOutcome Finish(PauseTicket& ticket, const CopyJob& job);
   /// Has the job run at `at` with the thread that is expected on `cpu` held there, as Begin does,
@@ -65,6 +68,7 @@ class Pauser {
  private:
   static PauseOutcome OutcomeOf(const CopyJob& job);
   bool BeginPreemption(CopyJob& job, pid_t tid, int cpu, PauseTicket& ticket);
+  bool CopyBeside(CopyJob& job, Probe& probe);
   void WaitFor(Probe& probe);
   PauseOutcome CopyByPtrace(CopyJob& job, pid_t tid);
   void NoteWhereWeAre(int target_cpu);
@@ -75,6 +79,7 @@ class Pauser {
   PauseMode wanted_;
   PauseMode mode_in_use_;
   std::optional<Error> failure_;
+  bool has_time_ = false;
   Pacer pacer_;
   bool shares_cpu_ = false;                     // with the target, when it was paused last
   Nanoseconds own_cpu_{};                       // at that time or since

@@ -47,6 +47,16 @@ void Probe::Submit(CopyJob& job) {
   WakeThread(tid_);
 }
 
+bool Probe::RunBeside(CopyJob& job) {
+  hold_.Ask();
+  WakeThread(tid_);
+  if (!hold_.Await()) return false;
+  job.RunBeside(cpu_);
+  const bool kept = hold_.End();
+  job.EndBeside(kept);
+  return kept;
+}
+
 bool Probe::SubmitAt(CopyJob& job, Nanoseconds at) {
   if (submitted_ - done_.load() >= kMostJobs) return false;
   Slot& slot = SlotOf(submitted_);
@@ -97,6 +107,7 @@ void Probe::Main(std::promise<pid_t> started) {
   const ScopedPromptness prompt(Urgency::kAtOnce);
   started.set_value(gettid());
   while (!stop_.load()) {
+    hold_.Serve(cpu_);
     if (!RunNext()) SleepUntilWoken();
   }
 }

@@ -16,6 +16,7 @@
 #include "profiler/base/clock.h"
 #include "profiler/base/error.h"
 #include "sampler/remote/copy_job.h"
+#include "sampler/remote/cpu_hold.h"
 #include "sampler/remote/pacer.h"
 #include "sampler/remote/wake_timer.h"
 
@@ -44,6 +45,9 @@ class Probe {
 
   /// Wakes the probe to run `job`, which must stay untouched until it is done. Not while busy.
   void Submit(CopyJob& job);
+  /// Runs `job` on the calling thread while the probe keeps its CPU from others. Not while busy.
+  /// False where the probe did not come, or lost the CPU: then nothing is proved.
+  bool RunBeside(CopyJob& job);
   /// Has the probe run `job` at `at` (CLOCK_MONOTONIC), which is not before that of the job before.
   /// False where there is no room or the kernel grants no more timers.
   bool SubmitAt(CopyJob& job, Nanoseconds at);
@@ -83,6 +87,7 @@ class Probe {
   Pacer& pacer_;
   std::array<Slot, kMostJobs> slots_;
   uint32_t submitted_ = 0;
+  CpuHold hold_;
   std::atomic<uint32_t> done_{0};
   std::atomic<bool> awaited_{false};  ///< the pacer sleeps on done_
   std::atomic<bool> released_{false};

@@ -31,6 +31,9 @@ constexpr Nanoseconds kPromptBeginning = std::chrono::milliseconds(1);
 // Looks are begun at most so long before their time: what they find is taken over after the last.
 constexpr Nanoseconds kHorizon = std::chrono::milliseconds(20);
 
+// Making every copy beside the target costs us some 150 us each.
+constexpr Nanoseconds kUnhurried = std::chrono::milliseconds(5);
+
 std::string HostName() {
   utsname name{};
   return uname(&name) == 0 ? name.nodename : "";
@@ -105,6 +108,7 @@ void SamplingRun::NoteStealing() {
 }
 
 void SamplingRun::TellDeadlines() {
+  pauser_.TakeTime(deadlines_.period() >= kUnhurried);
   DeadlineSeries series = deadlines_.series();
   series.last_ns -= start_.count();
   sink_.Expect(series);

@@ -37,10 +37,14 @@ uint32_t RoundUpToPage(uint64_t bytes) {
 }  // namespace
 
 StackPlan::StackPlan(const pyabi::Layout& layout, Address tstate)
-    : layout_(&layout), tstate_(tstate), loop_frame_offset_(kLargestLoop) {}
+    : layout_(&layout),
+      tstate_(tstate),
+      loop_frame_offset_(kLargestLoop),
+      offset_seen_(kLargestLoop) {}
 
 void StackPlan::AddPredicted(StackCopy& copy) {
   reached_ = 0;
+  offset_seen_ = kLargestLoop;
   copy.Add(tstate_, layout_->thread.size);
   for (Address cframe : cframes_) copy.Add(cframe + layout_->cframe.current_frame, kCframeWords);
   for (size_t i = 0; i < pages_.size();) {
@@ -116,10 +120,11 @@ bool StackPlan::BeginsAtBottom(const StackCopy& copy,
 // Both are locals of one C function, so their distance is always the same; runs further out, which
 // is where an outdated _PyCFrame may lead, lie at higher addresses.
 bool StackPlan::IsBesideCframe(Address cframe, Address loop_frame) {
-  const uint64_t offset = loop_frame - cframe;
-  loop_frame_offset_ = std::min(loop_frame_offset_, offset);
-  return offset < loop_frame_offset_ + kSmallestLoop;
+  offset_seen_ = loop_frame - cframe;
+  return offset_seen_ < std::min(loop_frame_offset_, offset_seen_) + kSmallestLoop;
 }
+
+void StackPlan::Confirm() { loop_frame_offset_ = std::min(loop_frame_offset_, offset_seen_); }
 
 bool StackPlan::AddMissing(StackCopy& copy, Address missing) {
   const uint32_t frame_size = layout_->frame.size;

@@ -42,6 +42,10 @@ class StackPlan {
   bool IsSettled(const pyabi::StackCopy& copy, const pyabi::WalkResult& walk,
                  const std::vector<Address>& loop_frames);
 
+  /// What the last copy told of its thread's C stack (3.12, IsSettled) holds for others: it was not
+  /// torn, or there will be none that is proved not to be.
+  void Confirm();
+
   /// For a copy without proof. In 3.11 any frame whose link to its caller was not written yet looks
   /// like the last of its chain; the real one, the thread's first, lies at the bottom of its data
   /// stack. True where there are no frames, and in other versions, which have other marks.
@@ -83,7 +87,8 @@ class StackPlan {
   const pyabi::Layout* layout_;
   Address tstate_;
   std::vector<Address> cframes_;  // 3.11, 3.12: the innermost, the one around it
-  uint64_t loop_frame_offset_;    // 3.12: from the innermost _PyCFrame, the least seen
+  uint64_t loop_frame_offset_;    // 3.12: from the innermost _PyCFrame, the least confirmed
+  uint64_t offset_seen_;          // in the last copy
   Chunk current_{0, 0};
   std::vector<Chunk> older_;     // nearest first
   Address reached_ = 0;          // the last chunk whose header was copied; 0: only the current one

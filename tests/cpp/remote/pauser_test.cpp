@@ -76,6 +76,37 @@ TEST_F(PauserTest, PreemptsOnTheCpuItIsGiven) {
   EXPECT_FALSE(pauser.Busy(cpu_));
 }
 
+TEST_F(PauserTest, WithTimeItCopiesBesideTheCpuThatIsHeld) {
+  Pauser pauser(PauseMode::kPreempt);
+  pauser.TakeTime(true);
+  CopyJob& job = NewJob(cpu_);
+  if (CopyHeld(pauser, job, cpu_).held && sched_getcpu() == cpu_) GTEST_SKIP() << "one CPU only";
+  PauseTicket ticket;
+  const Nanoseconds deadline = MonotonicNow() + seconds(10);
+  do {  // until the probe is not kept waiting by others, and then made to do it
+    ticket = pauser.Begin(job, gettid(), cpu_);
+  } while (ticket.probe != nullptr && MonotonicNow() < deadline &&
+           (pauser.Finish(ticket, job), true));
+  EXPECT_EQ(ticket.probe, nullptr) << "it is done already";
+  EXPECT_TRUE(ticket.outcome.held);
+  EXPECT_GT(ticket.outcome.held_for, Nanoseconds(0));
+  EXPECT_LE(ticket.outcome.held_for, 2 * CpuHold::kLongest);
+  EXPECT_EQ(job.own_cpu, cpu_);
+  EXPECT_TRUE(job.SubjectHoldsLock());
+  EXPECT_FALSE(pauser.BeginAhead(job, cpu_, MonotonicNow() + seconds(1), ticket));
+}
+
+TEST_F(PauserTest, WithTimeWhatIsNotHeldWhereItRunsIsNotProved) {
+  Pauser pauser(PauseMode::kPreempt);
+  pauser.TakeTime(true);
+  CopyJob& job = NewJob(cpu_);
+  thread_.rseq_cpu = static_cast<uint32_t>(cpu_) + 1;
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(Copy(pauser, job, cpu_).held);
+  const Nanoseconds until = MonotonicNow() + seconds(10);
+  pauser.Sleep(until);
+  EXPECT_LT(MonotonicNow(), until) << "such a copy is seen to at once";
+}
+
 TEST_F(PauserTest, WithOneCpuItPreemptsByRunningItself) {
   ASSERT_TRUE(PinTo(0, cpu_));
   Pauser pauser(PauseMode::kPreempt);

@@ -160,8 +160,26 @@ TEST(StackPlan, WhatAnEarlierRunLeftMayHangTogether) {
   TwoLoops target;
   StackPlan plan(target.layout, TwoLoops::kThreadState);
   EXPECT_TRUE(target.Settled(plan));
+  plan.Confirm();
   target.SetLoop(TwoLoops::kInnerLoop, TwoLoops::kOuterFrame, TwoLoops::kThreadState + 32);
   EXPECT_FALSE(target.Settled(plan));
+}
+
+TEST(StackPlan, ATornCopyTeachesNothingOfTheCStack) {
+  TwoLoops target;
+  StackPlan plan(target.layout, TwoLoops::kThreadState);
+  const auto settled_with = [&](Address loop) {
+    target.SetWord(TwoLoops::kThreadState, loop);
+    target.SetLoop(loop, TwoLoops::kInnerFrame, TwoLoops::kOuterLoop);
+    return target.Settled(plan);
+  };
+  constexpr Address kFar = TwoLoops::kInnerEntry - 0xc0, kNear = TwoLoops::kInnerEntry - 0x10;
+  EXPECT_TRUE(settled_with(kNear)) << "the first one is compared with nothing";
+  EXPECT_TRUE(settled_with(kFar));
+  plan.Confirm();
+  EXPECT_TRUE(settled_with(kNear));
+  plan.Confirm();
+  EXPECT_FALSE(settled_with(kFar));
 }
 
 TEST(StackPlan, AThreadsFirstFrameLiesAtTheBottomOfItsDataStack) {

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One thread keeps a CPU from all others while another one works elsewhere.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "profiler/base/clock.h"
+
+namespace pystrobe::remote {
+
+/// The asking thread: Ask, wake the holder, Await, work, End. Both spin: it is for microseconds.
+/// [the asking thread and the holder, which is pinned to the CPU]
+class CpuHold {
+ public:
+  /// The holder gives up then, whatever became of who asked: so much the others wait at worst.
+  static constexpr Nanoseconds kLongest = std::chrono::microseconds(500);
+  /// And so long it is waited for: more than a wake-up takes on a CPU that is ours to enter.
+  static constexpr Nanoseconds kPatience = std::chrono::microseconds(500);
+
+  /// It is wanted from now on. [the asking thread]
+  void Ask() { state_.store(kWanted); }
+  /// Waits until the holder has the CPU. False where it does not come: then it will not hold.
+  /// [the asking thread]
+  bool Await();
+  /// Lets the holder go, after an Await that gave true. True where it has run on its CPU all the
+  /// time since and nothing else has. [the asking thread]
+  bool End();
+  /// Holds `cpu` if that is wanted and the calling thread is there. [the holder]
+  void Serve(int cpu);
+
+ private:
+  enum State : uint32_t { kFree, kWanted, kHeld, kEnding, kKept, kLost };
+
+  bool Change(State from, State to) { return state_.compare_exchange_strong(from, to); }
+
+  std::atomic<State> state_{kFree};
+};
+
+}  // namespace pystrobe::remote
