@@ -23,13 +23,6 @@ std::string PyVersion::ToString() const {
   return text;
 }
 
-bool IsPythonFrame(const Layout& layout, uint8_t owner) {
-  // The first three owners are the same in every version: a thread, a generator, a frame object.
-  constexpr uint8_t kLastPythonOwner = 2;
-  if (layout.frame.owner == kAbsent) return true;
-  return owner <= kLastPythonOwner;
-}
-
 Result<Layout> LayoutFromTable(PyVersion version) {
   if (version.major != 3 || version.minor < kFirstTableMinor || version.minor > kLastTableMinor) {
     // Later ones than the last table describe themselves.

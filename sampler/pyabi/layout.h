@@ -162,9 +162,14 @@ struct Layout {
   } object;
 };
 
-/// Values of _PyInterpreterFrame.owner that are not Python frames, by version.
-/// 3.11: none. 3.12, 3.13: 3 (C stack). 3.14: 3 (interpreter), 4 (C stack). 3.15: 3 (interpreter).
-bool IsPythonFrame(const Layout& layout, uint8_t owner);
+/// Whether a frame with this _PyInterpreterFrame.owner is Python's. The first three values are the
+/// same in every version: a thread, a generator, a frame object. Others by version: 3.11 none;
+/// 3.12, 3.13: 3 (C stack); 3.14: 3 (interpreter), 4 (C stack); 3.15: 3 (interpreter).
+constexpr bool IsPythonOwner(uint8_t owner) { return owner <= 2; }
+/// The same where a frame may have no owner (before 3.11): then it is.
+inline bool IsPythonFrame(const Layout& layout, uint8_t owner) {
+  return layout.frame.owner == kAbsent || IsPythonOwner(owner);
+}
 
 /// The committed table for a release without debug offsets, 3.8 to 3.12, as it is on x86-64 Linux
 /// (with Py_DEBUG too). Other builds of a version, such as --with-trace-refs, have other offsets,

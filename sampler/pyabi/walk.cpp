@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/pyabi/walk.h"
 
+#include <utility>
+
 #include "sampler/pyabi/bytes.h"
 
 namespace pystrobe::pyabi {
@@ -11,51 +13,74 @@ constexpr uint8_t kHighestOwner = 4;
 constexpr uint8_t kFirstInterpreterOwner = 3;
 constexpr PyVersion kPython310{3, 10}, kPython312{3, 12};
 
-RawFrame LoadFrame(const Layout& layout, Address address, std::span<const std::byte> bytes) {
-  const auto& f = layout.frame;
+// enum _framestate of 3.10 (Include/cpython/frameobject.h): what it is until it returns.
+constexpr int8_t kExecuting = 0, kUnwinding = 2;
+
+// What a walk needs of the layout. A copy: what is written to the frames cannot change it, as the
+// compiler would have to assume of the layout, once for each frame.
+struct Shape {
+  explicit Shape(const Layout& layout)
+      : at(layout.frame),
+        has_owner(layout.frame_style == FrameStyle::kInterpreterFrames),
+        before_310(layout.version < kPython310),
+        before_312(layout.version < kPython312) {}
+
+  const decltype(Layout::frame) at;
+  const bool has_owner, before_310, before_312;
+};
+
+using FrameBytes = std::span<const std::byte>;
+
+RawFrame LoadFrame(const Shape& shape, Address address, FrameBytes bytes) {
+  const auto& at = shape.at;
   RawFrame frame;
   frame.frame = address;
-  frame.code = Load<Address>(bytes, f.code) & ~f.code_tag_mask;
-  if (layout.frame_style == FrameStyle::kFrameObjects) {
-    frame.instruction = static_cast<uint64_t>(int64_t{Load<int32_t>(bytes, f.instruction)});
+  frame.code = Load<Address>(bytes, at.code) & ~at.code_tag_mask;
+  if (!shape.has_owner) {
+    frame.instruction = static_cast<uint64_t>(int64_t{Load<int32_t>(bytes, at.instruction)});
     return frame;
   }
-  frame.instruction = Load<uint64_t>(bytes, f.instruction);
-  frame.owner = Load<uint8_t>(bytes, f.owner);
-  if (f.is_entry != kAbsent) frame.is_entry = Load<uint8_t>(bytes, f.is_entry) != 0;
-  if (f.tlbc_index != kAbsent) {
-    frame.tlbc_index = static_cast<uint32_t>(Load<int32_t>(bytes, f.tlbc_index));
+  frame.instruction = Load<uint64_t>(bytes, at.instruction);
+  frame.owner = Load<uint8_t>(bytes, at.owner);
+  if (at.is_entry != kAbsent) frame.is_entry = Load<uint8_t>(bytes, at.is_entry) != 0;
+  if (at.tlbc_index != kAbsent) {
+    frame.tlbc_index = static_cast<uint32_t>(Load<int32_t>(bytes, at.tlbc_index));
   }
   return frame;
 }
 
-// enum _framestate of 3.10 (Include/cpython/frameobject.h): what it is until it returns.
-constexpr int8_t kExecuting = 0, kUnwinding = 2;
-
-bool IsExecuting(const Layout& layout, std::span<const std::byte> bytes) {
-  const auto state = Load<int8_t>(bytes, layout.frame.executing);
-  if (layout.version < kPython310) return state != 0;
+bool IsExecuting(const Shape& shape, FrameBytes bytes) {
+  const auto state = Load<int8_t>(bytes, shape.at.executing);
+  if (shape.before_310) return state != 0;
   return state == kExecuting || state == kUnwinding;
 }
 
 // Of a frame that has called another, or is the first of its chain.
-bool WasLeft(const Layout& layout, std::span<const std::byte> bytes, bool is_first) {
-  if (layout.frame.executing == kAbsent) return false;
-  if (is_first && Load<Address>(bytes, layout.frame.generator) != 0) return true;
-  return !IsExecuting(layout, bytes);
+bool WasLeft(const Shape& shape, FrameBytes bytes, bool is_first) {
+  if (shape.at.executing == kAbsent) return false;
+  if (is_first && Load<Address>(bytes, shape.at.generator) != 0) return true;
+  return !IsExecuting(shape, bytes);
+}
+
+// Of frame number `index`, which is Python's.
+void NoteExecuting(const Shape& shape, FrameBytes bytes, size_t index, bool is_entry,
+                   WalkResult& walk) {
+  if (walk.left_innermost_run || shape.at.stacktop == kAbsent) return;
+  if (Load<int32_t>(bytes, shape.at.stacktop) == -1) walk.executing = index;
+  walk.left_innermost_run = is_entry;
 }
 
 // With which frame a run of the evaluation loop begins: a flag of the Python frame in 3.11, a frame
 // on the C stack in 3.12.
-bool BeginsLoop(const Layout& layout, const RawFrame& frame) {
-  return layout.version < kPython312 ? frame.is_entry : frame.owner >= kFirstInterpreterOwner;
+bool BeginsLoop(const Shape& shape, const RawFrame& frame) {
+  return shape.before_312 ? frame.is_entry : frame.owner >= kFirstInterpreterOwner;
 }
 
-WalkStatus StatusAtEnd(const Layout& layout, bool any, uint8_t last_owner) {
+WalkStatus StatusAtEnd(const Shape& shape, bool any, uint8_t last_owner) {
   // An empty chain is a thread without Python frames: just started, or about to end.
-  if (!any || layout.frame_style == FrameStyle::kFrameObjects) return WalkStatus::kComplete;
-  bool whole = layout.version < kPython312 ? last_owner != kOwnedByGenerator
-                                           : last_owner >= kFirstInterpreterOwner;
+  if (!any || !shape.has_owner) return WalkStatus::kComplete;
+  const bool whole =
+      shape.before_312 ? last_owner != kOwnedByGenerator : last_owner >= kFirstInterpreterOwner;
   return whole ? WalkStatus::kComplete : WalkStatus::kIncomplete;
 }
 
@@ -72,47 +97,45 @@ WalkResult Walk(const StackCopy& copy, const Layout& layout, Address first,
 
 void ResumeWalk(const StackCopy& copy, const Layout& layout, std::vector<RawFrame>& frames,
                 std::vector<Address>& loop_frames, WalkResult& walk) {
-  const bool has_owner = layout.frame_style == FrameStyle::kInterpreterFrames;
+  const Shape shape(layout);
+  const size_t size = shape.at.size;
   const Address start = std::exchange(walk.missing, 0);
   walk.status = WalkStatus::kBroken;
   // Frames do not overlap, so a chain with more of them than the copy has room for is a cycle.
-  const size_t most = copy.byte_count() / layout.frame.size;
-  for (Address address = start; address != 0;) {
-    if (frames.size() + loop_frames.size() > most) return;
-    const std::byte* found = copy.Find(address, layout.frame.size);
+  const size_t most = copy.byte_count() / size;
+  size_t count = frames.size(), seen = count + loop_frames.size();
+  for (Address address = start; address != 0; ++seen) {
+    if (seen > most) return;
+    const std::byte* found = copy.Find(address, size);
     if (found == nullptr) {
       walk.status = WalkStatus::kMissing;
       walk.missing = address;
       return;
     }
-    const std::span bytes(found, layout.frame.size);
-    RawFrame frame = LoadFrame(layout, address, bytes);
+    const FrameBytes bytes(found, size);
+    const RawFrame frame = LoadFrame(shape, address, bytes);
     walk.last_owner = frame.owner;
-    if (has_owner && frame.owner > kHighestOwner) return;
-    if (!has_owner || IsPythonFrame(layout, frame.owner)) {
+    if (frame.owner > kHighestOwner) return;
+    if (IsPythonOwner(frame.owner)) {  // frame objects have 0 here
       if (frame.code == 0) return;
+      NoteExecuting(shape, bytes, count++, frame.is_entry, walk);
       frames.push_back(frame);
     } else {
       loop_frames.push_back(address);
-      if (!frames.empty()) frames.back().is_entry = true;
+      if (count != 0) walk.left_innermost_run = frames.back().is_entry = true;
     }
-    address = Load<Address>(bytes, layout.frame.previous);
+    address = Load<Address>(bytes, shape.at.previous);
     const bool is_first = address == 0;
-    if (frames.size() > 1 || is_first) walk.has_left_frame |= WasLeft(layout, bytes, is_first);
-    if (has_owner && !walk.loop_caller && BeginsLoop(layout, frame)) walk.loop_caller = address;
+    if (count > 1 || is_first) walk.has_left_frame |= WasLeft(shape, bytes, is_first);
+    if (shape.has_owner && !walk.loop_caller && BeginsLoop(shape, frame)) {
+      walk.loop_caller = address;
+    }
   }
-  const bool any = !frames.empty() || !loop_frames.empty();
-  walk.status = StatusAtEnd(layout, any, walk.last_owner);
+  walk.status = StatusAtEnd(shape, seen != 0, walk.last_owner);
 }
 
-void TrimToExecuting(const StackCopy& copy, const Layout& layout, std::vector<RawFrame>& frames) {
-  if (layout.frame.stacktop == kAbsent) return;
-  size_t leaf = 0;
-  for (size_t i = 0; i < frames.size(); ++i) {
-    if (copy.ValueOr0<int32_t>(frames[i].frame + layout.frame.stacktop) == -1) leaf = i;
-    if (frames[i].is_entry) break;
-  }
-  frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(leaf));
+void TrimToExecuting(const WalkResult& walk, std::vector<RawFrame>& frames) {
+  frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(walk.executing));
 }
 
 }  // namespace pystrobe::pyabi

@@ -4,6 +4,7 @@
 // any input (a fuzz target). One walker for every version and every engine. [any thread]
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -44,6 +45,10 @@ struct WalkResult {
   /// that is whole is like that only where a trace function written in Python is told of a call, or
   /// where C code runs a generator; else the chain is of several moments.
   bool has_left_frame = false;
+  /// 3.11-3.13: which frame is the rootmost of the innermost run of the evaluation loop that says
+  /// it executes (`stacktop` == -1), as an index into `frames`; else 0.
+  size_t executing = 0;
+  bool left_innermost_run = false;  ///< what follows belongs to runs further out
 };
 
 /// Follows the chain from `first`, appending Python frames leaf first to `frames` (cleared before),
@@ -64,9 +69,9 @@ void ResumeWalk(const StackCopy& copy, const Layout& layout, std::vector<RawFram
                 std::vector<Address>& loop_frames, WalkResult& walk);
 
 /// Unpaused copies on 3.11-3.13: in the innermost run of the evaluation loop one frame at most is
-/// executing (`stacktop` == -1) and is the real leaf of that instant; drops frames above the
-/// rootmost such. Frames that called out through C say so too, but belong to runs further out.
-/// No-op elsewhere.
-void TrimToExecuting(const StackCopy& copy, const Layout& layout, std::vector<RawFrame>& frames);
+/// executing and is the real leaf of that instant; drops frames above the rootmost such. Frames
+/// that called out through C say so too, but belong to runs further out. No-op elsewhere. `walk`
+/// found `frames`.
+void TrimToExecuting(const WalkResult& walk, std::vector<RawFrame>& frames);
 
 }  // namespace pystrobe::pyabi

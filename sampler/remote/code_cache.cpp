@@ -178,10 +178,10 @@ bool CodeCache::CanName(std::span<const pyabi::RawFrame> frames, Nanoseconds now
   });
 }
 
-bool CodeCache::EndsInGenerator(std::span<const pyabi::RawFrame> frames) const {
+bool CodeCache::EndsInGenerator(std::span<const pyabi::RawFrame> frames, Nanoseconds now) {
   if (frames.empty()) return false;
-  const auto it = entries_.find(frames.back().code);
-  return it != entries_.end() && (it->second->info.identity.flags & kGeneratorFlags) != 0;
+  const Entry& entry = LoadNamed(frames.back().code, now);
+  return entry.known && (entry.info.identity.flags & kGeneratorFlags) != 0;
 }
 
 bool CodeCache::IsSettled(Address code) {

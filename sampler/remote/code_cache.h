@@ -63,8 +63,8 @@ class CodeCache final : public CodeWatch {
   bool CanName(std::span<const pyabi::RawFrame> frames, Nanoseconds now);
 
   /// True where these frames end with a generator's, or a coroutine's: who resumed it is missing,
-  /// but where C code does without any Python frame. They have names.
-  bool EndsInGenerator(std::span<const pyabi::RawFrame> frames) const;
+  /// but where C code does without any Python frame.
+  bool EndsInGenerator(std::span<const pyabi::RawFrame> frames, Nanoseconds now);
 
   /// Frames so far that became "<code object gone>".
   uint64_t unnamed() const { return quality_.unresolved; }

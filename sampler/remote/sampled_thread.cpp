@@ -95,7 +95,11 @@ CpuWitness SampledThread::Witness() {
   return {0, clock_.stat_fd(), clock_.schedstat_fd(), clock_.syscall_fd()};
 }
 
-void SampledThread::TakeCopy(const Tick& tick, uint8_t flags, const std::optional<TaskLook>& look) {
+bool SampledThread::TakeCopy(const Tick& tick, uint8_t flags, const std::optional<TaskLook>& look,
+                             Names names) {
+  const size_t common = CountCommon(tick.time);
+  const std::span changed(copy_.frames.data(), copy_.frames.size() - common);
+  if (names == Names::kAll && !context_.codes.CanName(changed, tick.time)) return false;
   Finding found{.tick = tick, .flags = flags};
   if (look) {
     found.task = *look;
@@ -103,11 +107,12 @@ void SampledThread::TakeCopy(const Tick& tick, uint8_t flags, const std::optiona
     found.task = {*stat, clock_.Running()};
   } else {
     Miss(tick);
-    return;
+    return true;
   }
-  if (!InternStack(tick.time)) found.flags |= kSampleIncomplete;
+  if (!InternStack(common, tick.time)) found.flags |= kSampleIncomplete;
   found.stack = path_.empty() ? base_ : path_.back();
   ledger_.Take(found);
+  return true;
 }
 
 void SampledThread::Finish(const Tick& tick) {
@@ -134,13 +139,12 @@ size_t SampledThread::CountCommon(Nanoseconds now) {
   return common;
 }
 
-bool SampledThread::InternStack(Nanoseconds now) {
+bool SampledThread::InternStack(size_t common, Nanoseconds now) {
   const std::vector<pyabi::RawFrame>& fresh = copy_.frames;
   // Where the copy does not reach the thread's first frame, what it holds is no root.
   const bool complete = copy_.status == pyabi::WalkStatus::kComplete;
   const StackId base = complete ? kEmptyStack : context_.codes.incomplete_stack();
-  if (base != std::exchange(base_, base)) frames_.clear();
-  const size_t common = CountCommon(now);
+  if (base != std::exchange(base_, base)) common = 0;
   path_.resize(common);
   StackId stack = common == 0 ? base : path_.back();
   const uint64_t unnamed = context_.codes.unnamed();

@@ -31,6 +31,12 @@ struct RunContext {
   TaskFiles files{};             ///< of the threads' own
 };
 
+/// Which names a stack must have.
+enum class Names {
+  kAsFound,  ///< a frame may have none: it is proved to be there
+  kAll,
+};
+
 /// [one thread: the pacer]
 class SampledThread {
  public:
@@ -72,8 +78,9 @@ class SampledThread {
   void set_last_cpu(int cpu) { last_cpu_ = cpu; }
 
   /// Takes over the stack in copy() and yields the samples that end at `tick`. `look`: of the
-  /// moment of the copy; nullopt: the kernel is asked now.
-  void TakeCopy(const Tick& tick, uint8_t flags, const std::optional<TaskLook>& look);
+  /// moment of the copy; nullopt: the kernel is asked now. False, and nothing is taken, where all
+  /// names are asked for and a frame has none.
+  bool TakeCopy(const Tick& tick, uint8_t flags, const std::optional<TaskLook>& look, Names names);
 
   /// What MayHaveRun saw; and whether the thread is awake now, a moment later.
   TaskLook LookNow() { return {looked_, clock_.Running(), false}; }
@@ -100,9 +107,9 @@ class SampledThread {
 
  private:
   ThreadLedger OpenLedger(const Tick& now, AccountedTime& accounted);
-  /// Makes the stack in copy() the thread's: its last id in path_. False when a frame of it could
-  /// not be named.
-  bool InternStack(Nanoseconds now);
+  /// Makes the stack in copy() the thread's: its last id in path_. The first `common` frames, from
+  /// the root on, are known. False when a frame of it could not be named.
+  bool InternStack(size_t common, Nanoseconds now);
   /// How many frames, from the root on, are those of the last stack still.
   size_t CountCommon(Nanoseconds now);
   /// How to prove that it stood still.

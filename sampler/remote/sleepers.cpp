@@ -33,8 +33,8 @@ void Sleepers::TakeBatch(LockDomain& domain, const Tick& tick) {
     const ThreadCopy& copy = thread->copy();
     if (!job_.read_ok || copy.status != pyabi::WalkStatus::kComplete) continue;
     const auto seen = thread->SeenAsleep();
-    if (!seen || !context_.codes.CanName(copy.frames, job_.began)) continue;
-    thread->TakeCopy(tick, job_.HoldsLock(copy) ? kSampleGil : 0, seen);
+    if (!seen) continue;
+    thread->TakeCopy(tick, job_.HoldsLock(copy) ? kSampleGil : 0, seen, Names::kAll);
   }
   batch_.clear();
   context_.files.CloseLent();

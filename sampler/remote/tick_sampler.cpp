@@ -291,19 +291,18 @@ Nanoseconds TickSampler::HeldFor(Look& look, const std::optional<Waiting>& waite
 bool TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved,
                             const std::optional<TaskLook>& seen) {
   ThreadCopy& copy = thread.copy();
-  if (!proved) pyabi::TrimToExecuting(copy.memory, context_.target.layout(), copy.frames);
-  // Memory of a thread that has ended, most likely: no stack at all.
-  if (!proved && !context_.codes.CanName(copy.frames, tick_.time)) {
-    outcome_.failed = outcome_.stale_threads = true;
-    return false;
-  }
+  if (!proved && copy.walk) pyabi::TrimToExecuting(*copy.walk, copy.frames);
   if (!proved && copy.status == WalkStatus::kComplete && IsPiece(copy)) {
     copy.status = WalkStatus::kIncomplete;
   }
   uint8_t flags = look.job.HoldsLock(copy) ? kSampleGil : 0;
   if (!proved) flags |= kSampleMarked;
   if (copy.status != WalkStatus::kComplete) flags |= kSampleIncomplete;
-  thread.TakeCopy(tick_, flags, seen);
+  // Without names it is memory of a thread that has ended, most likely: no stack at all.
+  if (!thread.TakeCopy(tick_, flags, seen, proved ? Names::kAsFound : Names::kAll)) {
+    outcome_.failed = outcome_.stale_threads = true;
+    return false;
+  }
   if (thread.gone()) {
     outcome_.stale_threads = true;
     return false;
@@ -314,10 +313,10 @@ bool TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved
 }
 
 // Of copies without proof, that were walked to an end.
-bool TickSampler::IsPiece(const ThreadCopy& copy) const {
+bool TickSampler::IsPiece(const ThreadCopy& copy) {
   return (copy.walk && copy.walk->has_left_frame) ||
          !copy.plan->BeginsAtBottom(copy.memory, copy.frames) ||
-         context_.codes.EndsInGenerator(copy.frames);
+         context_.codes.EndsInGenerator(copy.frames, tick_.time);
 }
 
 // One that is gone may have a successor already, with a state at the same address.

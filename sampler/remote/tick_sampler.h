@@ -118,7 +118,7 @@ class TickSampler {
                  const std::optional<TaskLook>& seen);
 
   /// The stack's callers are missing, whatever its end looks like.
-  bool IsPiece(const ThreadCopy& copy) const;
+  bool IsPiece(const ThreadCopy& copy);
 
   bool MayHaveRun(SampledThread& thread);
   std::optional<GilState> Peek(LockDomain& domain);

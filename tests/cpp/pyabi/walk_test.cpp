@@ -230,9 +230,11 @@ TEST(Walk, AnyLayoutThatIsAcceptedEndsInSomeAnswer) {
     if (!layout) continue;
     const StackCopy copy = NoisyCopy(random, kFrames, layout->frame.size);
     std::vector<RawFrame> frames;
-    WalkFrom(copy, *layout, kStack + random() % kFrames * layout->frame.size, frames);
+    const WalkResult walk =
+        WalkFrom(copy, *layout, kStack + random() % kFrames * layout->frame.size, frames);
     EXPECT_LE(frames.size(), kFrames + 1);
-    TrimToExecuting(copy, *layout, frames);
+    EXPECT_LE(walk.executing, frames.size());
+    TrimToExecuting(walk, frames);
   }
 }
 
@@ -242,8 +244,7 @@ TEST(TrimToExecuting, KeepsTheRootmostFrameThatExecutesAndItsCallers) {
                            {kStack + 64, {kStack, 0xb0, 0, kThread, -1}},
                            {kStack + 128, {kStack + 64, 0xc0, 0, kThread, -1}}});
   std::vector<RawFrame> frames;
-  WalkFrom(copy, layout, kStack + 128, frames);
-  TrimToExecuting(copy, layout, frames);
+  TrimToExecuting(WalkFrom(copy, layout, kStack + 128, frames), frames);
   EXPECT_THAT(CodesOf(frames), ElementsAre(0xb0, 0xa0));
 }
 
@@ -255,8 +256,7 @@ TEST(TrimToExecuting, KeepsWhatWasCalledThroughC) {
                            {kStack + 192, {kStack + 128, 0xb0, 0, kThread, 3}},
                            {kStack + 256, {kStack + 192, 0xc0, 0, kThread, -1}}});
   std::vector<RawFrame> frames;
-  WalkFrom(copy, layout, kStack + 256, frames);
-  TrimToExecuting(copy, layout, frames);
+  TrimToExecuting(WalkFrom(copy, layout, kStack + 256, frames), frames);
   EXPECT_THAT(CodesOf(frames), ElementsAre(0xc0, 0xb0, 0xa0));
 }
 
