@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "cli/suggest.h"
 #include "cli/understand.h"
 #include "cli/values.h"
 #include "profiler/base/ascii.h"
@@ -37,6 +38,8 @@ Examples:
 Exit status: 0 success, 1 failure, 2 wrong usage; of run: the program's own.
 )";
 
+const std::string kVerbs[] = {"attach", "run", "dump", "report", "doctor"};
+
 std::string UsageHint(std::string_view verb) { return fmt::format("See pystrobe {} --help", verb); }
 
 void AddSampling(CLI::App& app, RawOptions& raw) {
@@ -68,7 +71,10 @@ void AddView(CLI::App& app, RawOptions& raw) {
       ->type_name("X")
       ->group(group);
   app.add_flag("--idle", raw.idle, "Show threads too that hardly ran")->group(group);
-  app.add_option("--top", raw.top, "Lines of the table; default 20")->type_name("N")->group(group);
+  app.add_option("--top", raw.top,
+                 "Lines of the table; default 20, or fewer\nwithout those that hardly matter")
+      ->type_name("N")
+      ->group(group);
 }
 
 void AddOutput(CLI::App& app, RawOptions& raw) {
@@ -108,6 +114,16 @@ const CLI::Option* GivenNothing(const CLI::App& app) {
   return nullptr;
 }
 
+/// The option that a word looks like.
+std::optional<std::string> OptionLike(const CLI::App& app, std::string_view word) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  const auto nearest = Nearest(word.substr(0, word.find('=')), names);
+  return nearest ? std::optional(std::string(*nearest)) : std::nullopt;
+}
+
 /// For a command line with something missing or too much.
 std::string HintFor(const CLI::App& app, const std::string& verb) {
   const std::vector<std::string> left = app.remaining();
@@ -132,8 +148,10 @@ Error Explain(const CLI::App& app, const std::string& verb, const CLI::ParseErro
           .error();
     }
     const bool option = word.size() > 1 && word.front() == '-';
-    return Usage(HintFor(app, verb), "{}: {} '{}'", verb,
-                 option ? "there is no option" : "nothing is expected at", word)
+    const auto meant = option ? OptionLike(app, word) : std::nullopt;
+    return Usage(meant ? fmt::format("Did you mean {}?", *meant) : HintFor(app, verb),
+                 "{}: {} '{}'", verb, option ? "there is no option" : "nothing is expected at",
+                 word)
         .error();
   }
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
@@ -174,7 +192,13 @@ Result<bool> Parse(CLI::App& app, const std::string& verb, Words words) {
 /// CLI11's, with our usage line.
 class HelpFormatter final : public CLI::Formatter {
  public:
-  explicit HelpFormatter(std::string usage) : usage_(std::move(usage)) { column_width(27); }
+  explicit HelpFormatter(std::string usage) : usage_(std::move(usage)) {
+    column_width(27);
+    label("Positionals", "Arguments");
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_positional() ? "" : CLI::Formatter::make_option_opts(option);
+  }
   std::string make_usage(const CLI::App*, std::string) const override {
     return "Usage: pystrobe " + usage_ + "\n";
   }
@@ -417,6 +441,8 @@ Result<Command> ParseCommandLine(Words words) {
     hint = fmt::format("To read a recording: pystrobe report {}", verb);
   } else if (verb == "record" || verb == "top") {  // as other profilers have it
     hint = "To sample a process: pystrobe attach PID; a program: pystrobe run";
+  } else if (const auto meant = Nearest(verb, kVerbs)) {
+    hint = fmt::format("Did you mean pystrobe {}? See pystrobe --help", *meant);
   }
   return Usage(std::move(hint), "there is no verb '{}'", verb);
 }

@@ -28,7 +28,7 @@ struct View {
   int64_t since_ns = 0;
   std::optional<int64_t> until_ns;
   write::Unit unit = write::Unit::kSamples;
-  uint32_t top = 20;  ///< lines of the table
+  std::optional<uint32_t> top;  ///< lines of the table; nullopt: those that matter
 };
 
 /// What `attach` and `run` share.

@@ -79,6 +79,8 @@ bool PrintTable(const store::StrobeFile& recording, const Profile& profile,
   text += Wrap(fmt::format("Quality{}: {}.", part ? " of the whole recording" : "",
                            write::QualityLine(recording.metadata(), recording.quality())),
                terminal.width, 2);
+  const std::string more = write::HowToGetMore(recording.metadata(), recording.quality());
+  if (!more.empty()) text += Wrap(more + ".", terminal.width, 2);
   if (!recording.cut_off().empty()) {
     text += Wrap(Printable(recording.cut_off()), terminal.width, 2);
   }

@@ -23,6 +23,9 @@ constexpr int kNumbersWidth = kSelfWidth + kTotalWidth + kTimeWidth + kGap;
 constexpr double kHotShare = 0.10;
 /// In per cent: what would be shown as 0.0 is not worth a line.
 constexpr double kLeastShown = 0.05;
+constexpr uint32_t kMostRows = 20;
+/// Functions without self time that are in less of the total say little.
+constexpr double kLittle = 0.05;
 
 struct Row {
   double self_share = 0, total_share = 0;
@@ -84,6 +87,7 @@ std::string Summary(const Profile& profile, const TableOptions& options) {
   if (profile.since_ns > 0) {
     text += fmt::format(" from {} on", write::TimeText(static_cast<uint64_t>(profile.since_ns)));
   }
+  if (threads > 1 && options.mode == Mode::kWall) text += " (--mode cpu: without waiting)";
   return text + IdleLeftOut(profile);
 }
 
@@ -140,6 +144,13 @@ bool IsAllZero(const FunctionRow& row, const Weights& whole, Mode mode) {
          total * 100 < kLeastShown * static_cast<double>(whole.nanoseconds(mode));
 }
 
+/// Whether a row says little of where the time goes.
+bool IsMinor(const FunctionRow& row, const Weights& whole, Mode mode) {
+  return row.self.nanoseconds(mode) == 0 &&
+         static_cast<double>(row.total.nanoseconds(mode)) <
+             kLittle * static_cast<double>(whole.nanoseconds(mode));
+}
+
 /// The functions worth a row, in order. Of those without self time the program's own come first:
 /// with few samples there are as many as the import machinery has.
 std::vector<FunctionRow> OrderedRows(const Profile& profile, Mode mode) {
@@ -152,7 +163,17 @@ std::vector<FunctionRow> OrderedRows(const Profile& profile, Mode mode) {
   std::stable_partition(first, table.end(), [&](const FunctionRow& row) {
     return IsProgramsOwn(tables.text(tables.function(row.function).file));
   });
+  std::stable_partition(first, table.end(),
+                        [&](const FunctionRow& row) { return !IsMinor(row, profile.total, mode); });
   return table;
+}
+
+size_t CountShown(const Profile& profile, const std::vector<FunctionRow>& table,
+                  const TableOptions& options) {
+  if (options.top) return std::min<size_t>(*options.top, table.size());
+  const auto minor = std::ranges::find_if(
+      table, [&](const FunctionRow& row) { return IsMinor(row, profile.total, options.mode); });
+  return std::min<size_t>(kMostRows, static_cast<size_t>(minor - table.begin()));
 }
 
 /// Those of function and place.
@@ -254,7 +275,7 @@ std::string FormatTable(const Profile& profile, const TableOptions& options) {
   out += Wrap(Summary(profile, options), width, 2) + "\n";
 
   const std::vector<FunctionRow> table = OrderedRows(profile, options.mode);
-  const size_t shown = std::min<size_t>(options.top, table.size());
+  const size_t shown = CountShown(profile, table, options);
   const std::vector<Row> rows = MakeRows(profile, table, shown, options);
   const TwoColumns columns = LayOut(rows, width);
   out += HeadingRow(columns, palette);

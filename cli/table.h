@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cli/terminal.h"
@@ -13,7 +14,7 @@ namespace pystrobe::cli {
 
 struct TableOptions {
   Mode mode = Mode::kWall;
-  uint32_t top = 20;
+  std::optional<uint32_t> top;  ///< rows; nullopt: 20 at most, and none that hardly matters
   Terminal terminal;
   std::string directory;  ///< paths below it are shown relative to it; may be empty
 };

@@ -66,7 +66,7 @@ class ProfileJson {
     json_.NewLine().Key("quality").BeginObject();
     json_.Field("line", QualityLine(profile_.recording->metadata(), quality));
     json_.Field("complete", quality.complete).Field("deadlines", quality.deadlines);
-    json_.Field("samples", quality.samples).Field("taken", quality.taken);
+    json_.Field("stacks", quality.samples).Field("taken", quality.taken);
     json_.Field("proved", quality.proved).Field("marked", quality.marked);
     json_.Field("incomplete", quality.incomplete).Field("late", quality.late);
     json_.Field("lost", quality.lost).Field("retries", quality.retries);

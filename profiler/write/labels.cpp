@@ -208,6 +208,18 @@ std::string QualityLine(const Metadata& metadata, const Quality& quality) {
   return line;
 }
 
+std::string HowToGetMore(const Metadata& metadata, const Quality& quality) {
+  if (WhyFewer(metadata, quality) != Fewer::kToHoldTheLimit || quality.taken == 0) return "";
+  const double cost = static_cast<double>(quality.held_ns) / 1e9 /
+                      static_cast<double>(quality.taken) * metadata.wanted_rate_hz;
+  const std::string rate = fmt::format("{:.6g}", metadata.wanted_rate_hz);
+  if (cost >= 1) return "For more samples: record with a higher --max-overhead";
+  return fmt::format(
+      "For more samples: record with -r {} (holds the target about {} % of its time), or a higher "
+      "--max-overhead",
+      rate, PercentText(cost));
+}
+
 std::string OriginLine(const Metadata& metadata) {
   std::string line = "pystrobe";
   if (!metadata.pystrobe_version.empty()) line += " " + metadata.pystrobe_version;

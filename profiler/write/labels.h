@@ -47,6 +47,9 @@ Verdict Judge(const Quality& quality);
 /// pausing than at first, cut off). Every report shows this one sentence.
 std::string QualityLine(const Metadata& metadata, const Quality& quality);
 
+/// What to ask for where a limit kept the rate low; empty where none did.
+std::string HowToGetMore(const Metadata& metadata, const Quality& quality);
+
 /// One line telling what was recorded: tool, interpreter, process, host, way of pausing.
 std::string OriginLine(const Metadata& metadata);
 

@@ -63,7 +63,7 @@ py::dict ToDict(const Metadata& metadata) {
 
 py::dict ToDict(const Quality& quality) {
   return py::dict(
-      "deadlines"_a = quality.deadlines, "samples"_a = quality.samples, "taken"_a = quality.taken,
+      "deadlines"_a = quality.deadlines, "stacks"_a = quality.samples, "taken"_a = quality.taken,
       "proved"_a = quality.proved, "marked"_a = quality.marked, "incomplete"_a = quality.incomplete,
       "late"_a = quality.late, "lost"_a = quality.lost, "retries"_a = quality.retries,
       "unresolved"_a = quality.unresolved, "reused_code"_a = quality.reused_code,

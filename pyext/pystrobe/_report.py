@@ -68,7 +68,7 @@ class Quality:
     """How far the recording can be trusted."""
 
     deadlines: int  #: times at which a sample was due
-    samples: int  #: thread stacks recorded
+    stacks: int  #: of threads, recorded
     taken: int  #: deadlines at which one was taken
     proved: int  #: of those, neither marked nor incomplete
     marked: int  #: of those, kept without proof

@@ -146,6 +146,14 @@ TEST(CommandLine, RefusesWithTheWordThatIsWrong) {
   EXPECT_THAT(Refusal({"help", "run", "x.py"}), HasSubstr("'x.py' is one too many"));
 }
 
+TEST(CommandLine, AMistypedWordIsUnderstood) {
+  const auto hint = [](const Words& words) { return ParseCommandLine(words).error().hint; };
+  EXPECT_THAT(hint({"atach", "1"}), HasSubstr("Did you mean pystrobe attach?"));
+  EXPECT_EQ(hint({"attach", "1", "--durations", "3"}), "Did you mean --duration?");
+  EXPECT_EQ(hint({"report", "a.strobe", "--sinse=3"}), "Did you mean --since?");
+  EXPECT_EQ(hint({"dump", "1", "--frobnicate"}), "See pystrobe dump --help");
+}
+
 TEST(CommandLine, AWrongVerbGetsTheRightHint) {
   EXPECT_THAT(ParseCommandLine(Words{"1234"}).error().hint, HasSubstr("attach 1234"));
   EXPECT_THAT(ParseCommandLine(Words{"x.py"}).error().hint, HasSubstr("run x.py"));

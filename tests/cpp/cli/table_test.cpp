@@ -67,7 +67,8 @@ class TableTest : public ::testing::Test {
                     .flags = kSampleIdle});
   }
 
-  std::string Table(Mode mode = Mode::kWall, uint32_t top = 20, Terminal terminal = {}) {
+  std::string Table(Mode mode = Mode::kWall, std::optional<uint32_t> top = {},
+                    Terminal terminal = {}) {
     const auto profile = Fold(recording_, {});
     EXPECT_TRUE(profile) << profile.error().message;
     return FormatTable(*profile, {mode, top, terminal, "/srv"});
@@ -104,6 +105,23 @@ TEST_F(TableTest, TellsWhatIsLeftOut) {
   const std::string text = Table(Mode::kWall, 4);
   EXPECT_THAT(text, HasSubstr("38.2  in 6 other functions; --top 10 shows all"));
   EXPECT_THAT(text, Not(HasSubstr("f4")));
+}
+
+TEST_F(TableTest, ShowsTwentyRowsUnlessAskedForOthers) {
+  for (int i = 0; i < 30; ++i) Add({{"f" + std::to_string(i), 1, "a.py"}}, kMs, kMs);
+  EXPECT_THAT(Table(), HasSubstr("in 10 other functions; --top 30"));
+  EXPECT_THAT(Table(Mode::kWall, 30), Not(HasSubstr("other")));
+}
+
+TEST_F(TableTest, LeavesOutWhatHardlyMattersUnlessAskedForIt) {
+  Add({{"main", 1, "a.py"}, {"work", 1, "a.py"}}, 96 * kMs, 96 * kMs);
+  Add({{"setup", 1, "a.py"}, {"brief", 1, "a.py"}}, 4 * kMs, 4 * kMs);
+  const std::string text = Table();
+  EXPECT_NE(LineWith(text, "main "), "");
+  EXPECT_NE(LineWith(text, "brief "), "") << "it has time of its own";
+  EXPECT_EQ(LineWith(text, "setup "), "");
+  EXPECT_THAT(text, HasSubstr("0.0  in 1 other function; --top 4 shows all"));
+  EXPECT_NE(LineWith(Table(Mode::kWall, 4), "setup "), "");
 }
 
 TEST_F(TableTest, OneFunctionIsNotSeveral) {

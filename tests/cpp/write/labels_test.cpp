@@ -89,6 +89,25 @@ TEST(QualityLineTest, BeginsWithAVerdict) {
   EXPECT_THAT(line(brief), StartsWith("good; "));
 }
 
+TEST(HowToGetMore, TellsThePriceOfTheRateThatWasWanted) {
+  Metadata metadata{.wanted_rate_hz = 1000, .max_overhead = 0.01};
+  Quality quality = GoodRun();
+  quality.taken = 1000;
+  quality.held_ns = 20'000'000;
+  quality.final_rate_hz = 500;
+  quality.limited_ns = 1;
+  EXPECT_EQ(
+      HowToGetMore(metadata, quality),
+      "For more samples: record with -r 1000 (holds the target about 2.0 % of its time), or a "
+      "higher --max-overhead");
+  quality.held_ns = 2'000'000'000;
+  EXPECT_EQ(HowToGetMore(metadata, quality),
+            "For more samples: record with a higher --max-overhead");
+  quality.taken = 0;
+  EXPECT_EQ(HowToGetMore(metadata, quality), "");
+  EXPECT_EQ(HowToGetMore({.wanted_rate_hz = 1000}, GoodRun()), "") << "nothing was limited";
+}
+
 TEST(QualityLineTest, DoubtIsNeverRoundedAway) {
   Quality quality = GoodRun();
   quality.proved = 9873;

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a mistyped word may have meant. [any thread]
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace pystrobe::cli {
+
+/// The one of `known` that is nearest to `word`, by letters that were left out, added, exchanged or
+/// swapped with their neighbour; nullopt where that takes more than one for each three letters.
+std::optional<std::string_view> Nearest(std::string_view word, std::span<const std::string> known);
+
+}  // namespace pystrobe::cli
