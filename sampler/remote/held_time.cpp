@@ -19,13 +19,13 @@ void RunningQuantile::Add(Nanoseconds sample) {
   value_ = std::max(value_, kLeast);
 }
 
-Nanoseconds HeldTime::Estimate(const HeldCopies& sample) {
+Nanoseconds HeldTime::Estimate(const HeldCopies& sample, Nanoseconds& pending) {
   if (sample.copies == 0) return {};
   const Nanoseconds copying = sample.copying;
   if (!sample.waited) return copying + switches_.value() * sample.copies;
   const auto [waited, arrivals] = *sample.waited;
   if (arrivals == 0) {
-    pending_ += copying + switches_.value() * sample.copies;
+    pending += copying + switches_.value() * sample.copies;
     return {};
   }
   const bool undisturbed = !sample.disturbed && arrivals <= sample.copies;
@@ -35,7 +35,7 @@ Nanoseconds HeldTime::Estimate(const HeldCopies& sample) {
   const double factor = undisturbed ? 2 : 1.25;
   const Nanoseconds switches(
       std::llround(factor * static_cast<double>(switches_.value().count()) * sample.copies));
-  return std::min(waited, copying + switches + std::exchange(pending_, Nanoseconds{}));
+  return std::min(waited, copying + switches + std::exchange(pending, Nanoseconds{}));
 }
 
 }  // namespace pystrobe::remote

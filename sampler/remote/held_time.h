@@ -49,13 +49,13 @@ struct HeldCopies {
 /// comes to run, for only then does run_delay have it. [one thread at a time]
 class HeldTime {
  public:
-  /// The time held for this sample, and for those before it that found the thread waiting.
-  Nanoseconds Estimate(const HeldCopies& sample);
+  /// The time held for this sample, and for those before it that found the thread waiting:
+  /// `pending`, of that thread, zero at first.
+  Nanoseconds Estimate(const HeldCopies& sample, Nanoseconds& pending);
 
  private:
   // As measured on a virtual machine; a few hundred samples find the machine's own.
   RunningQuantile switches_{0.1, std::chrono::microseconds(15)};
-  Nanoseconds pending_{};  // of samples since the thread last came to run
 };
 
 }  // namespace pystrobe::remote

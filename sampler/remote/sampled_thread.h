@@ -74,6 +74,8 @@ class SampledThread {
   /// Makes `job` one of copying this thread's stack into `copy` with this thread held. `gil`: of
   /// its interpreter; null without one.
   void Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy);
+  /// HeldTime's, of this thread.
+  Nanoseconds& held_pending() { return held_pending_; }
   int last_cpu() const { return last_cpu_; }
   void set_last_cpu(int cpu) { last_cpu_ = cpu; }
 
@@ -125,6 +127,7 @@ class SampledThread {
 
   SchedStat looked_;  // what MayHaveRun saw
   int last_cpu_ = 0;
+  Nanoseconds held_pending_{};
 
   std::vector<pyabi::RawFrame> frames_;  // of the last stack, leaf first
   std::vector<FrameLocals> locals_;      // of the last stack, where asked for

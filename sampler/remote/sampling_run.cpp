@@ -13,12 +13,6 @@ namespace pystrobe::remote {
 namespace {
 
 constexpr Nanoseconds kAppendInterval = std::chrono::seconds(1);
-constexpr Nanoseconds kRefreshInterval = std::chrono::milliseconds(500);
-// A microsecond each time, which is much where nothing is paused and looks take five.
-constexpr Nanoseconds kListCheckInterval = std::chrono::milliseconds(1);
-// Listing thousands of threads takes milliseconds: one part in this many of the time goes into it.
-constexpr int kRefreshShare = 100;
-constexpr int kStaleRefreshShare = 10;  // while threads are known to be missing
 constexpr size_t kBatch = 16 * 1024;
 // A look stands for the time since the one before; not for so much when none was made for long, as
 // the sampler itself was stopped, or had no CPU.
@@ -58,17 +52,14 @@ SamplingRun::SamplingRun(const Target& target, const SamplerOptions& options, Re
       threads_(context_),
       pauser_(options.pause),
       ticks_(context_, threads_, pauser_),
-      sleepers_(context_, threads_),
+      upkeep_(context_, threads_),
       deadlines_(start_, options.rate_hz, static_cast<uint64_t>(start_.count())),
       governor_(options.rate_hz, options.max_overhead, start_),
       tick_{.number = 1, .time = start_, .previous = start_},
-      next_refresh_(start_ + kRefreshInterval),
-      next_stale_refresh_(start_),
       next_append_(start_ + kAppendInterval) {}
 
 Result<void> SamplingRun::Start() {
-  if (auto listed = threads_.Refresh(tick_); !listed) return listed;
-  sleepers_.Take(tick_);
+  if (auto listed = upkeep_.Begin(tick_); !listed) return listed;
   Begin();
   // A first look at once: it also shows which way of pausing there is.
   ticks_.Start(tick_);
@@ -89,12 +80,11 @@ void SamplingRun::Begin() {
   for (int tries = 0; tries < kMostBeginnings; ++tries) {
     const Nanoseconds cpu = ThreadCpuNow();
     start_ = MonotonicNow();
-    threads_.BeginAt(start_);
+    upkeep_.BeginAt(start_);
     if (MonotonicNow() - start_ - (ThreadCpuNow() - cpu) < kPromptBeginning) break;
   }
   context_.start = start_;
   tick_ = {.number = 1, .time = start_, .previous = start_};
-  all_known_ = start_;
   samples_.clear();
   process_cpu_start_ = process_cpu_ = ProcessCpuOf(target_.pid());
   deadlines_ = Deadlines(start_, governor_.rate_hz(), static_cast<uint64_t>(start_.count()));
@@ -154,18 +144,7 @@ Result<std::optional<EndReason>> SamplingRun::TakeOver() {
   auto reason = TakeLooks();
   if (!reason || *reason) return reason;
   const Nanoseconds now = MonotonicNow();
-  if (now >= next_list_check_) {
-    next_list_check_ = now + kListCheckInterval;
-    if (threads_.LacksThreads()) {
-      stale_threads_ = true;
-    } else {
-      all_known_ = now;
-    }
-  }
-  if (now >= (stale_threads_ ? next_stale_refresh_ : next_refresh_)) {
-    if (auto ended = RefreshThreads(now)) return ended;
-  }
-  threads_.UpdateNewNames(now);
+  if (!upkeep_.DoDue(now, tick_, stale_threads_)) return HowItEnded();
   codes_.CheckSome(now);
   if (now >= next_append_ || samples_.size() >= kBatch) {
     threads_.FlushAll();
@@ -252,20 +231,6 @@ EndReason SamplingRun::HowItEnded() const {
   // zombie.
   const bool has_memory = access(fmt::format("/proc/{}/exe", target_.pid()).c_str(), F_OK) == 0;
   return lives && has_memory ? EndReason::kTargetExecuted : EndReason::kTargetExited;
-}
-
-std::optional<EndReason> SamplingRun::RefreshThreads(Nanoseconds now) {
-  const Nanoseconds begin = ThreadCpuNow();
-  Tick found = tick_;
-  found.previous = std::min(found.previous, std::exchange(all_known_, now));
-  auto listed = threads_.Refresh(found);
-  sleepers_.Take(tick_);
-  const Nanoseconds cost = ThreadCpuNow() - begin;
-  next_refresh_ = now + std::max(kRefreshInterval, cost * kRefreshShare);
-  next_stale_refresh_ = now + cost * kStaleRefreshShare;
-  // Lists that made no sense this time will the next; only the end of the process is final.
-  if (!listed && listed.error().code == ErrorCode::kExited) return EndReason::kTargetExited;
-  return target_.StillThere() ? std::nullopt : std::optional(HowItEnded());
 }
 
 Result<void> SamplingRun::Finish() {

@@ -13,8 +13,8 @@
 #include "sampler/remote/promptness.h"
 #include "sampler/remote/rate_governor.h"
 #include "sampler/remote/sampler.h"
-#include "sampler/remote/sleepers.h"
 #include "sampler/remote/thread_table.h"
+#include "sampler/remote/thread_upkeep.h"
 #include "sampler/remote/tick_sampler.h"
 
 namespace pystrobe::remote {
@@ -65,7 +65,6 @@ class SamplingRun {
   Result<std::optional<EndReason>> MakeUpFor(const Missed& missed);
   Result<std::optional<EndReason>> Take(const TickOutcome& outcome);
   EndReason HowItEnded() const;
-  std::optional<EndReason> RefreshThreads(Nanoseconds now);
   void Count(const TickOutcome& outcome);
   void UpdateFigures(Nanoseconds now);
   Result<void> Append(Nanoseconds now);
@@ -85,19 +84,17 @@ class SamplingRun {
   ThreadTable threads_;
   Pauser pauser_;
   TickSampler ticks_;
-  Sleepers sleepers_;
+  ThreadUpkeep upkeep_;
   Deadlines deadlines_;
   RateGovernor governor_;
   Tick tick_;
   std::optional<Nanoseconds> process_cpu_start_, process_cpu_;  // of the target; the last known
-  size_t ahead_ = 0;  // deadlines from next() on that have been taken care of
-  bool stale_threads_ = false;
-  Nanoseconds all_known_{};        // when no thread was missing from the table last
-  Nanoseconds next_list_check_{};  // whether one is
+  size_t ahead_ = 0;            // deadlines from next() on that have been taken care of
+  bool stale_threads_ = false;  // as the looks just taken over found
   uint64_t stolen_ticks_ = 0;
   bool host_steals_ = false;
   bool sink_failed_ = false;
-  Nanoseconds next_refresh_, next_stale_refresh_, next_append_;
+  Nanoseconds next_append_;
 };
 
 }  // namespace pystrobe::remote

@@ -285,7 +285,7 @@ Nanoseconds TickSampler::HeldFor(Look& look, const std::optional<Waiting>& waite
       break;
   }
   look.held.waited = waited;
-  return held_time_.Estimate(look.held);
+  return held_time_.Estimate(look.held, look.subject->held_pending());
 }
 
 bool TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved,

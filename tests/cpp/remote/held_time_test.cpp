@@ -24,9 +24,10 @@ TEST(RunningQuantile, ComesCloseAndStaysThere) {
 
 TEST(HeldTime, AQuietMachineWaitsForUsOnly) {
   HeldTime held;
+  Nanoseconds pending{};
   for (int i = 0; i < 1000; ++i) {
     const Nanoseconds waited = (25 + i % 5) * kUs;
-    EXPECT_EQ(held.Estimate({Waiting{waited, 1}, 8 * kUs, 1, false}), waited) << i;
+    EXPECT_EQ(held.Estimate({Waiting{waited, 1}, 8 * kUs, 1, false}, pending), waited) << i;
   }
 }
 
@@ -34,12 +35,13 @@ TEST(HeldTime, AQuietMachineWaitsForUsOnly) {
 // waiting.
 TEST(HeldTime, WhatOthersTookIsNotOurs) {
   HeldTime held;
+  Nanoseconds pending{};
   Nanoseconds sum{}, waited_in_all{};
   for (int i = 0; i < 3000; ++i) {
     const Nanoseconds waited = i % 3 == 0 ? 3000 * kUs : 25 * kUs;
     waited_in_all += waited;
     const uint64_t arrivals = i % 3 == 0 ? 2 : 1;
-    sum += held.Estimate({Waiting{waited, arrivals}, 8 * kUs, 1, false});
+    sum += held.Estimate({Waiting{waited, arrivals}, 8 * kUs, 1, false}, pending);
   }
   EXPECT_GE(sum, 3000 * 25 * kUs);
   EXPECT_LE(sum, 3000 * 28 * kUs);
@@ -49,10 +51,11 @@ TEST(HeldTime, WhatOthersTookIsNotOurs) {
 // On a CPU that others want as well, the next turn after ours is mostly theirs.
 TEST(HeldTime, TheTurnOfOthersAfterOursIsTheirs) {
   HeldTime held;
+  Nanoseconds pending{};
   Nanoseconds sum{};
   for (int i = 0; i < 3000; ++i) {
     const Nanoseconds waited = i % 4 == 0 ? 25 * kUs : 3000 * kUs;
-    sum += held.Estimate({Waiting{waited, 1}, 8 * kUs, 1, false});
+    sum += held.Estimate({Waiting{waited, 1}, 8 * kUs, 1, false}, pending);
   }
   EXPECT_GE(sum, 3000 * 25 * kUs);
   EXPECT_LE(sum, 3000 * 45 * kUs);
@@ -60,23 +63,35 @@ TEST(HeldTime, TheTurnOfOthersAfterOursIsTheirs) {
 
 TEST(HeldTime, WhoWaitsAlreadyWaitsLonger) {
   HeldTime held;
-  for (int i = 0; i < 1000; ++i) held.Estimate({Waiting{25 * kUs, 1}, 8 * kUs, 1, false});
+  Nanoseconds pending{};
+  for (int i = 0; i < 1000; ++i) held.Estimate({Waiting{25 * kUs, 1}, 8 * kUs, 1, false}, pending);
   // At a rate beyond what can be had one copy follows the other, and only the last sees the wait.
   for (int i = 0; i < 15; ++i) {
-    EXPECT_EQ(held.Estimate({Waiting{0 * kUs, 0}, 8 * kUs, 1, false}), Nanoseconds::zero());
+    EXPECT_EQ(held.Estimate({Waiting{0 * kUs, 0}, 8 * kUs, 1, false}, pending),
+              Nanoseconds::zero());
   }
-  EXPECT_EQ(held.Estimate({Waiting{130 * kUs, 1}, 8 * kUs, 1, false}), 130 * kUs);
-  EXPECT_LE(held.Estimate({Waiting{130 * kUs, 1}, 8 * kUs, 1, false}), 50 * kUs);
+  EXPECT_EQ(held.Estimate({Waiting{130 * kUs, 1}, 8 * kUs, 1, false}, pending), 130 * kUs);
+  EXPECT_LE(held.Estimate({Waiting{130 * kUs, 1}, 8 * kUs, 1, false}, pending), 50 * kUs);
+}
+
+TEST(HeldTime, WhatOneThreadIsYetToWaitIsNoOthers) {
+  HeldTime held;
+  Nanoseconds pending{}, others{};
+  for (int i = 0; i < 1000; ++i) held.Estimate({Waiting{25 * kUs, 1}, 8 * kUs, 1, false}, pending);
+  for (int i = 0; i < 15; ++i) held.Estimate({Waiting{0 * kUs, 0}, 8 * kUs, 1, false}, pending);
+  EXPECT_LE(held.Estimate({Waiting{130 * kUs, 1}, 8 * kUs, 1, false}, others), 50 * kUs);
+  EXPECT_EQ(held.Estimate({Waiting{130 * kUs, 1}, 8 * kUs, 1, false}, pending), 130 * kUs);
 }
 
 // At a low rate nearly every sample finds that others had the CPU since the one before.
 TEST(HeldTime, IsLearnedFromTheFewSamplesWithoutOthers) {
   HeldTime held;
+  Nanoseconds pending{};
   Nanoseconds sum{};
   for (int i = 0; i < 3000; ++i) {
     const bool alone = i % 20 == 0;
     const Waiting waited = alone ? Waiting{25 * kUs, 1} : Waiting{20'000 * kUs, 9};
-    sum += held.Estimate({waited, 8 * kUs, 1, false});
+    sum += held.Estimate({waited, 8 * kUs, 1, false}, pending);
   }
   EXPECT_GE(sum, 3000 * 15 * kUs);
   EXPECT_LE(sum, 3000 * 30 * kUs);
@@ -84,22 +99,26 @@ TEST(HeldTime, IsLearnedFromTheFewSamplesWithoutOthers) {
 
 TEST(HeldTime, ACopyThatLostItsCpuCountsWithoutTheWait) {
   HeldTime held;
-  for (int i = 0; i < 1000; ++i) held.Estimate({Waiting{25 * kUs, 1}, 8 * kUs, 1, false});
-  EXPECT_LE(held.Estimate({Waiting{5000 * kUs, 1}, 30 * kUs, 1, true}), 80 * kUs);
-  EXPECT_GE(held.Estimate({Waiting{5000 * kUs, 1}, 2000 * kUs, 1, true}), 2000 * kUs);
+  Nanoseconds pending{};
+  for (int i = 0; i < 1000; ++i) held.Estimate({Waiting{25 * kUs, 1}, 8 * kUs, 1, false}, pending);
+  EXPECT_LE(held.Estimate({Waiting{5000 * kUs, 1}, 30 * kUs, 1, true}, pending), 80 * kUs);
+  EXPECT_GE(held.Estimate({Waiting{5000 * kUs, 1}, 2000 * kUs, 1, true}, pending), 2000 * kUs);
 }
 
 TEST(HeldTime, WithoutTheKernelsWordTheSwitchesAreAssumed) {
   HeldTime held;
-  EXPECT_GT(held.Estimate({std::nullopt, 8 * kUs, 1, false}), 8 * kUs);
-  EXPECT_LT(held.Estimate({std::nullopt, 8 * kUs, 1, false}), 40 * kUs);
+  Nanoseconds pending{};
+  EXPECT_GT(held.Estimate({std::nullopt, 8 * kUs, 1, false}, pending), 8 * kUs);
+  EXPECT_LT(held.Estimate({std::nullopt, 8 * kUs, 1, false}, pending), 40 * kUs);
 }
 
 TEST(HeldTime, RepeatedCopiesAreAllCounted) {
   HeldTime held;
-  for (int i = 0; i < 1000; ++i) held.Estimate({Waiting{25 * kUs, 1}, 8 * kUs, 1, false});
-  EXPECT_EQ(held.Estimate({Waiting{100 * kUs, 4}, 32 * kUs, 4, false}), 100 * kUs);
-  EXPECT_EQ(held.Estimate({Waiting{100 * kUs, 1}, Nanoseconds{}, 0, false}), Nanoseconds{});
+  Nanoseconds pending{};
+  for (int i = 0; i < 1000; ++i) held.Estimate({Waiting{25 * kUs, 1}, 8 * kUs, 1, false}, pending);
+  EXPECT_EQ(held.Estimate({Waiting{100 * kUs, 4}, 32 * kUs, 4, false}, pending), 100 * kUs);
+  EXPECT_EQ(held.Estimate({Waiting{100 * kUs, 1}, Nanoseconds{}, 0, false}, pending),
+            Nanoseconds{});
 }
 
 }  // namespace
