@@ -11,7 +11,6 @@ namespace pystrobe::remote {
 namespace {
 
 constexpr uint64_t kShortestSlice = 100'000;  // ns, the least that EEVDF takes (Linux 6.12+)
-constexpr int kPromptNice = -19;
 constexpr uint32_t kLowestRealTime = 1;
 
 bool SetScheduling(SchedAttr attributes) {
@@ -41,9 +40,8 @@ ScopedPromptness::ScopedPromptness(Urgency urgency)
   SchedAttr prompt{};
   prompt.policy = SCHED_OTHER;
   prompt.runtime = kShortestSlice;
-  prompt.nice = kPromptNice;
-  changed_ = SetScheduling(prompt);
-  if (changed_) return;
+  // Not a better one: a heavy thread draws the share of its group (autogroup, cgroup) to its own
+  // CPU, and a target of that group is left next to nothing where it competes with other groups.
   prompt.nice = before_.nice;
   changed_ = SetScheduling(prompt);
 }

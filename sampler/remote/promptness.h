@@ -23,7 +23,7 @@ struct SchedAttr {
 };
 
 enum class Urgency {
-  kSoon,    ///< a short slice and the nice level that privileges allow
+  kSoon,    ///< a short slice (Linux 6.12+)
   kAtOnce,  ///< real-time, of the lowest priority; else as kSoon. For threads that run for
             ///< microseconds at a time, milliseconds at worst.
 };
