@@ -66,9 +66,11 @@ void Tracer::Run(Order& order, PtraceStop& stop) {
   order.outcome.stopped = stop.Stop(order.tid);
   order.copy();
   const bool costs = order.outcome.stopped && !stop.stopped_anyway();
-  const Nanoseconds since = stop.stopped_since();
+  const Nanoseconds held = MonotonicNow() - stop.stopped_since();
+  const Nanoseconds cpu = ThreadCpuNow();
   stop.Resume();
-  if (costs) order.outcome.held = MonotonicNow() - since;
+  // By our CPU time: whom we let go may have our CPU next.
+  if (costs) order.outcome.held = held + (ThreadCpuNow() - cpu);
 }
 
 }  // namespace pystrobe::remote

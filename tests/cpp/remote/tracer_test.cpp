@@ -74,6 +74,9 @@ TEST(Tracer, ItsEndLetsGoOfWhatNeverStopped) {
   EXPECT_FALSE((*tracer)->Hold(child.pid(), [] {}).stopped);
   EXPECT_NE(child.tracer(), 0);
   tracer->reset();
+  // The kernel lets go of it after it has told that the thread has ended (do_exit, kernel/exit.c).
+  const Nanoseconds deadline = MonotonicNow() + std::chrono::seconds(10);
+  while (child.tracer() != 0 && MonotonicNow() < deadline) usleep(1000);
   EXPECT_EQ(child.tracer(), 0);
 }
 
