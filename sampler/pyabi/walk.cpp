@@ -134,8 +134,9 @@ void ResumeWalk(const StackCopy& copy, const Layout& layout, std::vector<RawFram
   walk.status = StatusAtEnd(shape, seen != 0, walk.last_owner);
 }
 
-void TrimToExecuting(const WalkResult& walk, std::vector<RawFrame>& frames) {
-  frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(walk.executing));
+void TrimToExecuting(WalkResult& walk, std::vector<RawFrame>& frames) {
+  const size_t above = std::exchange(walk.executing, 0);
+  frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(above));
 }
 
 }  // namespace pystrobe::pyabi

@@ -72,6 +72,6 @@ void ResumeWalk(const StackCopy& copy, const Layout& layout, std::vector<RawFram
 /// executing and is the real leaf of that instant; drops frames above the rootmost such. Frames
 /// that called out through C say so too, but belong to runs further out. No-op elsewhere. `walk`
 /// found `frames`.
-void TrimToExecuting(const WalkResult& walk, std::vector<RawFrame>& frames);
+void TrimToExecuting(WalkResult& walk, std::vector<RawFrame>& frames);
 
 }  // namespace pystrobe::pyabi

@@ -41,11 +41,7 @@ GilState GilReader::Decode(Moment moment) const {
 }
 
 void CopyJob::Run() {
-  if (!prove) {
-    RunUnproved();
-    for (ThreadCopy* thread : threads) thread->plan->Confirm();
-    return;
-  }
+  if (!prove) return RunUnproved();
   Reset();
   own_cpu = sched_getcpu();
   const OwnUse before = OwnUseNow();
@@ -71,17 +67,15 @@ void CopyJob::RunBeside(int held_cpu) {
   LookAtSubject();
 }
 
-void CopyJob::EndBeside(bool kept) {
-  took = MonotonicNow() - began;
-  descheduled = !kept;
-  if (!kept && subject_look) subject_look->in_pause = false;
+void CopyJob::EndBeside(Nanoseconds stay) {
+  took = stay;
   ConfirmPlans();
 }
 
 void CopyJob::ConfirmPlans() {
   if (AllFrozen()) {
     for (ThreadCopy* thread : threads) thread->plan->Confirm();
-  } else if (stopped || HeldStill()) {
+  } else if (HeldStill()) {
     threads.front()->plan->Confirm();
   }
 }

@@ -122,6 +122,7 @@ struct CopyJob {
   bool locals = false;       ///< read local variables too: some microseconds for each
   bool prove = true;         ///< false: spend nothing on the proof, which there is none of then
   bool stopped = false;      ///< the subject is held by ptrace, and looks asleep therefore
+  bool alone = true;         ///< no other copy is begun with this one
   /// Made ahead of its time, as the subject had the lock and nobody else did since this count:
   /// further such jobs are of no use once that has changed.
   std::optional<uint64_t> ahead_of_switch;
@@ -138,7 +139,7 @@ struct CopyJob {
   std::optional<TaskLook> subject_look;  ///< as of the copy; nullopt when the kernel does not tell
   std::vector<SeenCode> seen_codes;      ///< what `codes` asked for
   bool new_codes = false;                ///< among them are some that `codes` should know soon
-  Nanoseconds took{};                    ///< time that the copying had the CPU
+  Nanoseconds took{};                    ///< time that we had the CPU for it
 
   /// The subject ran no user code during the copy: it was not elsewhere, and not here.
   bool HeldStill() const { return read_ok && !descheduled && subject_cpu == own_cpu; }
@@ -171,11 +172,11 @@ struct CopyJob {
   void Run();
   /// The same without the proof.
   void RunUnproved();
-  /// The same while another thread of ours has the subject's CPU, `held_cpu`. There is a result
+  /// As Run, but while another thread of ours has the subject's CPU, `held_cpu`. There is a result
   /// only after EndBeside.
   void RunBeside(int held_cpu);
-  /// `kept`: it had that CPU all the time.
-  void EndBeside(bool kept);
+  /// The other thread had that CPU all the time, `stay` in all.
+  void EndBeside(Nanoseconds stay);
 
  private:
   struct Place {

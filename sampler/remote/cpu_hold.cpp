@@ -13,6 +13,8 @@ namespace {
 // The other one may want to run where we spin, should both be on one CPU after all.
 constexpr Nanoseconds kSpin = std::chrono::milliseconds(1);
 constexpr Nanoseconds kNap = std::chrono::microseconds(100);
+// A holder that answers so late has lost its CPU to others; how long for is for them to say.
+constexpr Nanoseconds kLongestAnswer = std::chrono::milliseconds(5);
 
 void Relax() {
 #if defined(__x86_64__)
@@ -31,14 +33,17 @@ bool CpuHold::Await() {
     if (MonotonicNow() >= deadline && Change(kWanted, kFree)) return false;
     Relax();
   }
-  return state != kFree;
+  if (state == kHeld) return true;
+  Change(kLost, kFree);
+  return false;
 }
 
 bool CpuHold::End() {
   if (Change(kHeld, kEnding)) {
-    const Nanoseconds deadline = MonotonicNow() + kSpin;
-    while (state_.load() == kEnding) {
-      if (MonotonicNow() < deadline) {
+    const Nanoseconds start = MonotonicNow();
+    for (Nanoseconds waited{}; state_.load() == kEnding; waited = MonotonicNow() - start) {
+      if (waited >= kLongestAnswer && Change(kEnding, kFree)) return false;
+      if (waited < kSpin) {
         Relax();
       } else {
         std::this_thread::sleep_for(kNap);
@@ -48,20 +53,21 @@ bool CpuHold::End() {
   return state_.exchange(kFree) == kKept;
 }
 
-// The count is taken before the CPU is said to be held and after it is said to be let go: a switch
-// in between shows in it.
+// The count is taken before the CPU is said to be held and after it was asked back: a switch in
+// between shows in it.
 void CpuHold::Serve(int cpu) {
   if (state_.load() != kWanted) return;
+  const Nanoseconds begin = MonotonicNow();
   const OwnUse before = OwnUseNow();
   if (!Change(kWanted, sched_getcpu() == cpu ? kHeld : kFree)) return;
-  const Nanoseconds deadline = MonotonicNow() + kLongest;
   while (state_.load() == kHeld) {
-    if (MonotonicNow() >= deadline && Change(kHeld, kLost)) return;
+    if (MonotonicNow() - begin >= kLongest) Change(kHeld, kLost);
     Relax();
   }
-  if (state_.load() != kEnding) return;
   const bool kept = OwnUseNow().switches == before.switches && sched_getcpu() == cpu;
-  state_.store(kept ? kKept : kLost);
+  const Nanoseconds stay = kept ? MonotonicNow() - begin : ThreadCpuNow() - before.cpu;
+  stay_ns_.fetch_add(stay.count());
+  Change(kEnding, kept ? kKept : kLost);
 }
 
 }  // namespace pystrobe::remote

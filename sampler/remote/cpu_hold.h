@@ -21,12 +21,16 @@ class CpuHold {
 
   /// It is wanted from now on. [the asking thread]
   void Ask() { state_.store(kWanted); }
-  /// Waits until the holder has the CPU. False where it does not come: then it will not hold.
-  /// [the asking thread]
+  /// Waits until the holder has the CPU. False where it does not come, or has given up already:
+  /// then it will not hold. [the asking thread]
   bool Await();
   /// Lets the holder go, after an Await that gave true. True where it has run on its CPU all the
-  /// time since and nothing else has. [the asking thread]
+  /// time since and nothing else has; false also where it does not answer, as others have the CPU.
+  /// [the asking thread]
   bool End();
+  /// For how long the holder has had the CPU since this was asked last, however those holds ended.
+  /// [the asking thread]
+  Nanoseconds TakeStay() { return Nanoseconds(stay_ns_.exchange(0)); }
   /// Holds `cpu` if that is wanted and the calling thread is there. [the holder]
   void Serve(int cpu);
 
@@ -36,6 +40,7 @@ class CpuHold {
   bool Change(State from, State to) { return state_.compare_exchange_strong(from, to); }
 
   std::atomic<State> state_{kFree};
+  std::atomic<int64_t> stay_ns_{0};
 };
 
 }  // namespace pystrobe::remote

@@ -65,6 +65,8 @@ PauseTicket Pauser::Begin(CopyJob& job, pid_t tid, int cpu) {
   } else if (mode_in_use_ == PauseMode::kNone) {
     pacer_.KeepOff(cpu);
     job.Run();
+    // There will be no better ones.
+    for (ThreadCopy* thread : job.threads) thread->plan->Confirm();
     ticket.outcome = {job.read_ok, false, {}};
     if (shares_cpu_) ticket.outcome.held_for = PacersWork();
   }
@@ -94,9 +96,8 @@ bool Pauser::BeginPreemption(CopyJob& job, pid_t tid, int cpu, PauseTicket& tick
   }
   // The looks ahead are over by now; what is left is that of another subject on this CPU.
   if (ticket.probe->busy()) WaitFor(*ticket.probe);
-  if (has_time_ && CopyBeside(job, *ticket.probe)) {
+  if (has_time_ && job.alone && CopyBeside(job, ticket)) {
     ticket.probe = nullptr;
-    ticket.outcome = OutcomeOf(job);
     if (job.NeedsAttention()) pacer_.Wake();
     return true;
   }
@@ -105,11 +106,20 @@ bool Pauser::BeginPreemption(CopyJob& job, pid_t tid, int cpu, PauseTicket& tick
 }
 
 // After milliseconds of something else a CPU has none of what a copy needs in its caches, and takes
-// five times as long for it. So one is made that proves nothing, and then, on the CPU that is warm
-// now, the one for which the target waits.
-bool Pauser::CopyBeside(CopyJob& job, Probe& probe) {
+// several times as long for it. So one is made that proves nothing, and then, on the CPU that is
+// warm now, the one for which the target waits.
+bool Pauser::CopyBeside(CopyJob& job, PauseTicket& ticket) {
+  Probe& probe = *ticket.probe;
   job.RunUnproved();
-  return MonotonicNow() - job.began < kShortCopy && probe.RunBeside(job);
+  if (MonotonicNow() - job.began >= kShortCopy) return false;
+  const bool has_moved = job.subject_cpu >= 0 && job.subject_cpu != probe.cpu();
+  if (!has_moved && !probe.RunBeside(job)) {
+    ticket.in_vain = probe.TakeStay();
+    return false;
+  }
+  ticket.outcome = OutcomeOf(job);
+  if (has_moved) ticket.outcome.holds = 0;
+  return true;
 }
 
 PauseOutcome Pauser::Finish(PauseTicket& ticket, const CopyJob& job) {
@@ -117,6 +127,10 @@ PauseOutcome Pauser::Finish(PauseTicket& ticket, const CopyJob& job) {
   WaitFor(*ticket.probe);
   ticket.probe = nullptr;
   ticket.outcome = OutcomeOf(job);
+  if (ticket.in_vain) {
+    ticket.outcome.held_for += *ticket.in_vain;
+    ++ticket.outcome.holds;
+  }
   return ticket.outcome;
 }
 
@@ -172,6 +186,7 @@ PauseOutcome Pauser::CopyByPtrace(CopyJob& job, pid_t tid) {
   }
   job.stopped = true;
   const Tracer::Outcome hold = tracer_->Hold(tid, [&job] { job.Run(); });
+  if (hold.stopped && job.read_ok) job.threads.front()->plan->Confirm();
   return {job.read_ok, hold.stopped && job.read_ok, hold.held};
 }
 

@@ -5,7 +5,9 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "profiler/base/clock.h"
@@ -22,12 +24,14 @@ struct PauseOutcome {
   bool held = false;       ///< the subject is proved to have stood still
   Nanoseconds held_for{};  ///< by our clock, without the context switches around it; where the
                            ///< pacer is on the target's CPU, all that it did there since last
+  uint32_t holds = 1;      ///< how often the subject's CPU was taken, some of it in vain
 };
 
 /// A copy under way or done; Pauser::Finish ends it.
 struct PauseTicket {
   Probe* probe = nullptr;  ///< running it; null: done already, and `outcome` is what came of it
   PauseOutcome outcome;
+  std::optional<Nanoseconds> in_vain;  ///< the CPU was taken before, for so long, to no avail
 };
 
 /// Makes copies on the CPU of the thread concerned (preempt), with the thread stopped (ptrace), or
@@ -44,6 +48,7 @@ class Pauser {
   /// True: there is time before each copy to see to it that the target waits for less. The calling
   /// thread makes them all, none ahead, and spins for the probe.
   void TakeTime(bool has_time) { has_time_ = has_time; }
+  bool takes_time() const { return has_time_; }
   /// Waits for the job where it is not done.
   PauseOutcome Finish(PauseTicket& ticket, const CopyJob& job);
   /// Has the job run at `at` with the thread that is expected on `cpu` held there, as Begin does,
@@ -68,7 +73,7 @@ class Pauser {
  private:
   static PauseOutcome OutcomeOf(const CopyJob& job);
   bool BeginPreemption(CopyJob& job, pid_t tid, int cpu, PauseTicket& ticket);
-  bool CopyBeside(CopyJob& job, Probe& probe);
+  bool CopyBeside(CopyJob& job, PauseTicket& ticket);
   void WaitFor(Probe& probe);
   PauseOutcome CopyByPtrace(CopyJob& job, pid_t tid);
   void NoteWhereWeAre(int target_cpu);

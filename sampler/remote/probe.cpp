@@ -52,9 +52,9 @@ bool Probe::RunBeside(CopyJob& job) {
   WakeThread(tid_);
   if (!hold_.Await()) return false;
   job.RunBeside(cpu_);
-  const bool kept = hold_.End();
-  job.EndBeside(kept);
-  return kept;
+  if (!hold_.End()) return false;
+  job.EndBeside(hold_.TakeStay());
+  return true;
 }
 
 bool Probe::SubmitAt(CopyJob& job, Nanoseconds at) {

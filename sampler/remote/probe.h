@@ -46,8 +46,10 @@ class Probe {
   /// Wakes the probe to run `job`, which must stay untouched until it is done. Not while busy.
   void Submit(CopyJob& job);
   /// Runs `job` on the calling thread while the probe keeps its CPU from others. Not while busy.
-  /// False where the probe did not come, or lost the CPU: then nothing is proved.
+  /// False where the probe did not come, or lost the CPU: then there is no result.
   bool RunBeside(CopyJob& job);
+  /// For how long it has kept its CPU so since this was asked last, whatever came of it.
+  Nanoseconds TakeStay() { return hold_.TakeStay(); }
   /// Has the probe run `job` at `at` (CLOCK_MONOTONIC), which is not before that of the job before.
   /// False where there is no room or the kernel grants no more timers.
   bool SubmitAt(CopyJob& job, Nanoseconds at);

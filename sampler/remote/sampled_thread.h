@@ -81,7 +81,7 @@ class SampledThread {
 
   /// Takes over the stack in copy() and yields the samples that end at `tick`. `look`: of the
   /// moment of the copy; nullopt: the kernel is asked now. False, and nothing is taken, where all
-  /// names are asked for and a frame has none.
+  /// names are asked for and a frame has none. A thread that is found gone has none of it either.
   bool TakeCopy(const Tick& tick, uint8_t flags, const std::optional<TaskLook>& look, Names names);
 
   /// What MayHaveRun saw; and whether the thread is awake now, a moment later.

@@ -28,12 +28,13 @@ void Sleepers::TakeBatch(LockDomain& domain, const Tick& tick) {
   job_.witness = {};
   for (size_t i = 1; i < batch_.size(); ++i) job_.threads.push_back(&batch_[i]->copy());
   job_.Run();
-  if (job_.read_ok) context_.codes.Update(job_.seen_codes, job_.generation, job_.began);
+  if (job_.read_ok) context_.codes.Update(job_.seen_codes, job_.generation, tick.time);
   for (SampledThread* thread : batch_) {
     const ThreadCopy& copy = thread->copy();
     if (!job_.read_ok || copy.status != pyabi::WalkStatus::kComplete) continue;
     const auto seen = thread->SeenAsleep();
     if (!seen) continue;
+    copy.plan->Confirm();
     thread->TakeCopy(tick, job_.HoldsLock(copy) ? kSampleGil : 0, seen, Names::kAll);
   }
   batch_.clear();

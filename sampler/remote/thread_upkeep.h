@@ -9,8 +9,8 @@
 namespace pystrobe::remote {
 
 /// Finds threads that are born, lets go of those that ended, sees that they have names. Each of
-/// these has its own interval, and is done less often where it costs much: all together take a few
-/// per cent of the pacer's time. [one thread: the pacer]
+/// these has its own interval, and is done less often where it costs much: listing takes a
+/// hundredth of the pacer's time, a tenth while threads are missing. [one thread: the pacer]
 class ThreadUpkeep {
  public:
   ThreadUpkeep(RunContext& context, ThreadTable& threads);

@@ -181,6 +181,8 @@ void TickSampler::Begin(Look& look) {
     job.prove = false;
   }
   job.awake_before = look.subject->clock().Running();
+  job.alone =
+      threads_.domains().size() == 1 && (!look.domain->free_threaded() || running_.size() == 1);
   look.other_looks.clear();
   for (SampledThread* other : look.others) {
     job.threads.push_back(&other->copy());
@@ -198,6 +200,7 @@ bool TickSampler::CopyAsleep(Look& look) {
   const bool slept = look.subject->SleepsDuring(job);
   job.prove = true;
   if (!slept) return false;
+  job.threads.front()->plan->Confirm();
   look.ticket = {nullptr, {.copied = job.read_ok, .held = job.read_ok, .held_for = {}}};
   return true;
 }
@@ -226,7 +229,7 @@ void TickSampler::Complete(Look& look) {
 void TickSampler::EndCopy(Look& look) {
   look.ticket.outcome = pauser_.Finish(look.ticket, look.job);
   look.begun = false;
-  ++look.held.copies;
+  look.held.copies += look.ticket.outcome.holds;
   look.held.copying += look.ticket.outcome.held_for;
   look.held.disturbed |= look.job.descheduled;
   if (look.job.subject_cpu >= 0) look.subject->set_last_cpu(look.job.subject_cpu);

@@ -5,11 +5,14 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <thread>
 
+#include "profiler/base/thread.h"
 #include "sampler/remote/promptness.h"
+#include "sampler/remote/wake_timer.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -28,22 +31,31 @@ class CpuHoldTest : public ::testing::Test {
     }
     if (holders_cpu_ < 0) GTEST_SKIP() << "one CPU only";
     ASSERT_TRUE(PinTo(0, own_cpu_));
+    const AllSignalsBlocked blocked;  // what SleepUntilWoken needs
     holder_ = std::thread([this] {
       const ScopedPromptness prompt(Urgency::kAtOnce);
       tid_ = gettid();
       std::ignore = PinTo(0, holders_cpu_);
-      while (!stop_) hold_.Serve(serves_cpu_ < 0 ? holders_cpu_ : serves_cpu_.load());
+      while (!stop_) {
+        hold_.Serve(serves_cpu_ < 0 ? holders_cpu_ : serves_cpu_.load());
+        SleepUntilWoken();
+      }
     });
     while (tid_ == 0) std::this_thread::yield();
   }
   void TearDown() override {
+    if (holder_.joinable()) StopHolder();
+  }
+  void StopHolder() {
     stop_ = true;
-    if (holder_.joinable()) holder_.join();
+    WakeThread(tid_);
+    holder_.join();
   }
 
   // What End says; nullopt where Await says no.
   std::optional<bool> Hold(const std::function<void()>& work) {
     hold_.Ask();
+    if (tid_ != 0) WakeThread(tid_);
     if (!hold_.Await()) return std::nullopt;
     work();
     return hold_.End();
@@ -78,11 +90,52 @@ TEST_F(CpuHoldTest, EndsByItselfWhereItLastsTooLong) {
 }
 
 TEST_F(CpuHoldTest, IsLostWhereTheHolderIsMoved) {
+  int lost = 0;
   for (int i = 0; i < 20; ++i) {
-    EXPECT_NE(Hold([this] { ASSERT_TRUE(PinTo(tid_, own_cpu_)); }), true);
+    const auto kept = Hold([this] { ASSERT_TRUE(PinTo(tid_, own_cpu_)); });
+    EXPECT_NE(kept, true);
+    if (kept == false) ++lost;
     ASSERT_TRUE(PinTo(tid_, holders_cpu_));
   }
+  EXPECT_GT(lost, 0);
   EXPECT_TRUE(KeptInTheEnd([] {}));
+}
+
+// A program of higher priority has the holder's CPU, for as long as it likes.
+TEST_F(CpuHoldTest, IsNotWaitedForWithoutEnd) {
+  std::atomic<bool> runs{false}, released{false}, gave_up{false};
+  std::thread hog;
+  const auto take_cpu = [&] {
+    hog = std::thread([&] {
+      const sched_param high{.sched_priority = 50};
+      const bool may = PinTo(0, holders_cpu_) && sched_setscheduler(0, SCHED_FIFO, &high) == 0;
+      runs = true;
+      const Nanoseconds end = MonotonicNow() + seconds(may ? 2 : 0);
+      while (!released) {
+        if (MonotonicNow() >= end) gave_up = true;
+        if (gave_up) return;
+      }
+    });
+    while (!runs) std::this_thread::yield();
+  };
+  const auto kept = Hold(take_cpu);
+  released = true;
+  if (hog.joinable()) hog.join();
+  if (gave_up) GTEST_SKIP() << "may not make a thread real-time";
+  EXPECT_NE(kept, true);
+  EXPECT_TRUE(KeptInTheEnd([] {})) << "and it can be had again";
+}
+
+TEST_F(CpuHoldTest, TellsHowLongItLasted) {
+  Nanoseconds longest{};
+  for (int i = 0; i < 20; ++i) {
+    Hold([] { std::this_thread::sleep_for(2 * CpuHold::kLongest); });
+    longest = std::max(longest, hold_.TakeStay());
+  }
+  EXPECT_GE(longest, CpuHold::kLongest) << "though it was lost";
+  ASSERT_TRUE(KeptInTheEnd([] {}));
+  EXPECT_GT(hold_.TakeStay(), Nanoseconds{});
+  EXPECT_EQ(hold_.TakeStay(), Nanoseconds{});
 }
 
 TEST_F(CpuHoldTest, IsNotHadWhereTheHolderIsElsewhere) {
@@ -91,8 +144,8 @@ TEST_F(CpuHoldTest, IsNotHadWhereTheHolderIsElsewhere) {
 }
 
 TEST_F(CpuHoldTest, WhoComesTooLateDoesNotHold) {
-  stop_ = true;
-  holder_.join();
+  StopHolder();
+  tid_ = 0;
   const Nanoseconds start = MonotonicNow();
   EXPECT_EQ(Hold([] {}), std::nullopt);
   EXPECT_GE(MonotonicNow() - start, CpuHold::kPatience);

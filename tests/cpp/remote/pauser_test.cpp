@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <atomic>
 #include <deque>
+#include <thread>
 
 #include "sampler/remote/promptness.h"
 #include "tests/cpp/support/own_thread.h"
 #include "tests/cpp/support/spinning_child.h"
+#include "tests/cpp/support/thread_of_ours.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -105,6 +108,35 @@ TEST_F(PauserTest, WithTimeWhatIsNotHeldWhereItRunsIsNotProved) {
   const Nanoseconds until = MonotonicNow() + seconds(10);
   pauser.Sleep(until);
   EXPECT_LT(MonotonicNow(), until) << "such a copy is seen to at once";
+}
+
+// Somebody keeps taking the CPU away, by moving the probe off it and back.
+TEST_F(PauserTest, WhatTheProbeLosesIsCopiedAgainAndCounted) {
+  Pauser pauser(PauseMode::kPreempt);
+  CopyJob& job = NewJob(cpu_);
+  if (CopyHeld(pauser, job, cpu_).held && sched_getcpu() == cpu_) GTEST_SKIP() << "one CPU only";
+  pauser.TakeTime(true);
+  const pid_t probe = testing::ThreadOfOurs("probe");
+  ASSERT_GT(probe, 0);
+  std::atomic<bool> stop{false};
+  const int elsewhere = sched_getcpu();
+  std::thread mover([&] {
+    while (!stop) {
+      EXPECT_TRUE(PinTo(probe, elsewhere));
+      EXPECT_TRUE(PinTo(probe, cpu_));
+    }
+  });
+  uint32_t most_holds = 0;
+  const Nanoseconds deadline = MonotonicNow() + seconds(10);
+  while (most_holds < 2 && MonotonicNow() < deadline) {
+    const PauseOutcome outcome = Copy(pauser, job, cpu_);
+    most_holds = std::max(most_holds, outcome.holds);
+    EXPECT_EQ(outcome.held, job.HeldStill());
+  }
+  stop = true;
+  mover.join();
+  EXPECT_EQ(most_holds, 2U);
+  EXPECT_TRUE(CopyHeld(pauser, job, cpu_).held);
 }
 
 TEST_F(PauserTest, WithOneCpuItPreemptsByRunningItself) {
