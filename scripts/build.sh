@@ -15,7 +15,10 @@ mkdir -p "$(dirname "$log")"
 
 # Ninja counts its steps: "[12/158] Building CXX object ...".
 show_progress() {
-  awk '
+  # Debian's mawk, left to itself, waits for 4 KiB before it reads a line.
+  local interactive=()
+  awk -W version 2>&1 </dev/null | grep -q '^mawk' && interactive=(-W interactive)
+  awk "${interactive[@]}" '
     match($0, /\[[0-9]+\/[0-9]+\]/) {
       split(substr($0, RSTART + 1, RLENGTH - 2), step, "/")
       if (step[2] < 10 || step[1] < next_step) next
