@@ -38,7 +38,8 @@ Examples:
 Exit status: 0 success, 1 failure, 2 wrong usage; of run: the program's own.
 )";
 
-const std::string kVerbs[] = {"attach", "run", "dump", "report", "doctor"};
+constexpr std::string_view kVerbs[] = {"attach", "run",  "dump",   "report",
+                                       "doctor", "help", "version"};
 
 std::string UsageHint(std::string_view verb) { return fmt::format("See pystrobe {} --help", verb); }
 
@@ -114,13 +115,15 @@ const CLI::Option* GivenNothing(const CLI::App& app) {
   return nullptr;
 }
 
-/// The option that a word looks like.
+/// The long option that a word looks like, without its dashes.
 std::optional<std::string> OptionLike(const CLI::App& app, std::string_view word) {
-  std::vector<std::string> names;
+  if (!word.starts_with("--")) return std::nullopt;
+  std::vector<std::string_view> names;
   for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
   }
-  const auto nearest = Nearest(word.substr(0, word.find('=')), names);
+  const std::string_view name = word.substr(2);
+  const auto nearest = Nearest(name.substr(0, name.find('=')), names);
   return nearest ? std::optional(std::string(*nearest)) : std::nullopt;
 }
 
@@ -147,9 +150,14 @@ Error Explain(const CLI::App& app, const std::string& verb, const CLI::ParseErro
                    "{}: one process at a time; '{}' is one too many", verb, word)
           .error();
     }
+    if (verb == "report" && write::FormatByFileName(word)) {
+      return Usage(fmt::format("Did you mean -o {}?", word), "report: nothing is expected at '{}'",
+                   word)
+          .error();
+    }
     const bool option = word.size() > 1 && word.front() == '-';
     const auto meant = option ? OptionLike(app, word) : std::nullopt;
-    return Usage(meant ? fmt::format("Did you mean {}?", *meant) : HintFor(app, verb),
+    return Usage(meant ? fmt::format("Did you mean --{}?", *meant) : HintFor(app, verb),
                  "{}: {} '{}'", verb, option ? "there is no option" : "nothing is expected at",
                  word)
         .error();
@@ -183,8 +191,8 @@ Result<bool> Parse(CLI::App& app, const std::string& verb, Words words) {
     return std::unexpected(Explain(app, verb, error));
   }
   if (const CLI::Option* option = GivenNothing(app)) {
-    return Usage("Give it a value, or leave it out.", "{}: {} is given an empty value", verb,
-                 option->get_name());
+    return Usage(option->get_positional() ? UsageHint(verb) : "Give it a value, or leave it out.",
+                 "{}: {} is given an empty value", verb, option->get_name());
   }
   return false;
 }
@@ -265,6 +273,17 @@ size_t CountOptionWords(const CLI::App& app, Words words) {
   return std::min(i, words.size());
 }
 
+/// What looks like an output of ours among the program's own words: "-o out.html".
+std::string MisplacedOutput(Words program) {
+  for (size_t i = 1; i + 1 < program.size(); ++i) {
+    const bool names_output = program[i] == "-o" || program[i] == "--output";
+    if (names_output && write::FormatByFileName(program[i + 1])) {
+      return fmt::format("{} {}", program[i], program[i + 1]);
+    }
+  }
+  return "";
+}
+
 Result<Command> ParseRun(Words words) {
   RawOptions raw;
   CLI::App app(
@@ -299,6 +318,7 @@ Result<Command> ParseRun(Words words) {
     return Usage("Name a script, -m and a module, or -- and a command: pystrobe run script.py",
                  "run: the name of the program is empty");
   }
+  options.misplaced = MisplacedOutput(options.program);
   if (!raw.python.empty()) options.python = raw.python;
   if (options.is_command && options.python) {
     return Usage("Leave --python out, or name a script.",

@@ -50,7 +50,8 @@ struct RunOptions {
   std::optional<std::string> python;  ///< --python
   bool is_command = false;            ///< behind "--": any program, not an argument of Python's
   std::vector<std::string>
-      program;  ///< script and arguments, "-m" module and arguments, or command
+      program;            ///< script and arguments, "-m" module and arguments, or command
+  std::string misplaced;  ///< among those, what looks like an option of ours with its value
 };
 
 struct DumpVerbOptions {

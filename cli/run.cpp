@@ -133,6 +133,10 @@ int Run(const RunOptions& options) {
   if (end == remote::EndReason::kTargetExecuted && !options.record.quiet) {
     PrintNote("the program replaced itself by another one (exec), which ended the sampling");
   }
+  if (!options.misplaced.empty() && !options.record.quiet) {
+    PrintNote(fmt::format("'{}' was given to the program; options of pystrobe come before it",
+                          options.misplaced));
+  }
   (*session)->Report(STDERR_FILENO);
   return status;
 }

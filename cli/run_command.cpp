@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run_command.h"
 
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 namespace pystrobe::cli {
@@ -24,11 +25,13 @@ Result<std::vector<std::string>> CommandToRun(const RunOptions& options, Environ
   if (options.is_command) return options.program;
   const std::string& script = options.program.front();
   if (script != "-m" && script != "-" && access(script.c_str(), F_OK) != 0) {
-    std::string hint = "To run a module write -m before it.";
+    const std::string words = fmt::format("{}", fmt::join(options.program, " "));
+    std::string hint =
+        fmt::format("To run a command write -- before it: pystrobe run -- {}", words);
     if (script.ends_with(".py")) {
       hint = "Give its path as seen from the working directory.";
-    } else if (script.find('/') == std::string::npos) {
-      hint = fmt::format("To run a command write -- before it: pystrobe run -- {}", script);
+    } else if (script.find('.') != std::string::npos && script.find('/') == std::string::npos) {
+      hint = fmt::format("To run a module write -m before it: pystrobe run -m {}", words);
     }
     return FailWithHint(ErrorCode::kNotFound, std::move(hint), "there is no script {}", script);
   }

@@ -2,10 +2,15 @@
 #include "cli/suggest.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace pystrobe::cli {
 namespace {
+
+constexpr size_t kLongest = 40;     // no word of ours has so many letters
+constexpr size_t kShortWord = 5;    // up to here one change makes another word
+constexpr size_t kMostChanges = 2;  // of a longer one that begins alike
 
 // The optimal string alignment distance: dynamic programming over prefixes, of which the last
 // three rows are kept.
@@ -26,16 +31,21 @@ size_t Distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+size_t MostChanges(std::string_view word, std::string_view meant) {
+  if (word.size() < 3) return 0;
+  return word.size() > kShortWord && word.front() == meant.front() ? kMostChanges : 1;
+}
+
 }  // namespace
 
-std::optional<std::string_view> Nearest(std::string_view word, std::span<const std::string> known) {
-  constexpr size_t kLongest = 40;  // no word of ours has so many letters
+std::optional<std::string_view> Nearest(std::string_view word,
+                                        std::span<const std::string_view> known) {
   if (word.size() > kLongest) return std::nullopt;
   std::optional<std::string_view> nearest;
-  size_t least = word.size() / 3 + 1;
-  for (const std::string& candidate : known) {
+  size_t least = kMostChanges + 1;
+  for (const std::string_view candidate : known) {
     const size_t distance = Distance(word, candidate);
-    if (distance >= least) continue;
+    if (distance >= least || distance > MostChanges(word, candidate)) continue;
     least = distance;
     nearest = candidate;
   }

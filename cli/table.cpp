@@ -97,7 +97,9 @@ std::string Nothing(const Profile& profile, const TableOptions& options) {
   std::string why;
   const bool whole = profile.since_ns == 0 && profile.until_ns >= quality.duration_ns;
   const bool nothing = profile.total.wall_ns == 0;
-  if (quality.samples == 0) {
+  if (quality.samples == 0 && !quality.complete) {
+    why = "The recording was cut off before its first samples.";
+  } else if (quality.samples == 0) {
     why = "No samples were taken: the time was too short, or the program ended first.";
   } else if (nothing && !whole) {
     why = "No samples lie in the part that was asked for.";

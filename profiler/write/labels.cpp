@@ -22,7 +22,7 @@ std::string Counted(uint64_t count, std::string_view one, std::string_view sever
 }
 
 /// Why there were fewer deadlines than wanted, if max_overhead made them fewer.
-enum class Fewer { kNo, kAtTheStart, kToHoldTheLimit };
+enum class Fewer { kNo, kAtTheStart, kForAWhile, kToHoldTheLimit };
 
 Fewer WhyFewer(const Metadata& metadata, const Quality& quality) {
   if (metadata.max_overhead <= 0) return Fewer::kNo;
@@ -35,7 +35,8 @@ Fewer WhyFewer(const Metadata& metadata, const Quality& quality) {
   const auto deadlines = static_cast<double>(quality.deadlines);
   if (!below_at_end && (wanted < kEnough || deadlines >= 0.9 * wanted)) return Fewer::kNo;
   if (!quality.limited_ns) return Fewer::kNo;  // an older file, which does not tell why
-  return *quality.limited_ns > 0 ? Fewer::kToHoldTheLimit : Fewer::kAtTheStart;
+  if (*quality.limited_ns == 0) return Fewer::kAtTheStart;
+  return below_at_end ? Fewer::kToHoldTheLimit : Fewer::kForAWhile;
 }
 
 std::string Rate(const Metadata& metadata, const Quality& quality) {
@@ -47,6 +48,10 @@ std::string Rate(const Metadata& metadata, const Quality& quality) {
       break;
     case Fewer::kAtTheStart:
       text += "; begun slowly, to learn the cost";
+      break;
+    case Fewer::kForAWhile:
+      text += fmt::format(", lowered for {} to hold the target less than {} % of its time",
+                          Time(*quality.limited_ns), PercentText(metadata.max_overhead));
       break;
     case Fewer::kToHoldTheLimit:
       text += fmt::format(", lowered to hold the target about {} % of its time",
@@ -68,11 +73,15 @@ std::string Trust(const Quality& quality) {
   return text;
 }
 
+bool ManyLost(const Quality& quality) {
+  constexpr uint64_t kWorthAWord = 10;
+  return quality.lost >= kWorthAWord && quality.lost > quality.deadlines / 10;
+}
+
 std::string Misses(const Metadata& metadata, const Quality& quality) {
   std::string text =
       fmt::format("; {} late, {} lost", GroupDigits(quality.late), GroupDigits(quality.lost));
-  constexpr uint64_t kWorthAWord = 10;
-  if (quality.lost >= kWorthAWord && quality.lost > quality.deadlines / 10) {
+  if (ManyLost(quality)) {
     // With a limit the rate was left to us.
     text +=
         metadata.max_overhead > 0
@@ -82,11 +91,15 @@ std::string Misses(const Metadata& metadata, const Quality& quality) {
   return text;
 }
 
+constexpr uint64_t kLittleCpuNs = 10'000'000;
+
 double UnseenWall(const Quality& quality) {
   return Share(static_cast<int64_t>(quality.unseen_ns), static_cast<int64_t>(quality.thread_ns));
 }
 
+// Of a program that hardly used any there is nothing to miss.
 double UnseenCpu(const Quality& quality) {
+  if (quality.cpu_ns < kLittleCpuNs) return 0;
   return Share(static_cast<int64_t>(quality.unseen_cpu_ns), static_cast<int64_t>(quality.cpu_ns));
 }
 
@@ -209,15 +222,11 @@ std::string QualityLine(const Metadata& metadata, const Quality& quality) {
 }
 
 std::string HowToGetMore(const Metadata& metadata, const Quality& quality) {
-  if (WhyFewer(metadata, quality) != Fewer::kToHoldTheLimit || quality.taken == 0) return "";
-  const double cost = static_cast<double>(quality.held_ns) / 1e9 /
-                      static_cast<double>(quality.taken) * metadata.wanted_rate_hz;
-  const std::string rate = fmt::format("{:.6g}", metadata.wanted_rate_hz);
-  if (cost >= 1) return "For more samples: record with a higher --max-overhead";
+  if (WhyFewer(metadata, quality) != Fewer::kToHoldTheLimit || ManyLost(quality)) return "";
   return fmt::format(
-      "For more samples: record with -r {} (holds the target about {} % of its time), or a higher "
-      "--max-overhead",
-      rate, PercentText(cost));
+      "For more samples: record with -r {:.6g} and no --max-overhead; the cost is told after the "
+      "run",
+      metadata.wanted_rate_hz);
 }
 
 std::string OriginLine(const Metadata& metadata) {

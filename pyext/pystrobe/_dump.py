@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +57,7 @@ def dump(pid: int, *, locals: bool = False, pause: str = "auto") -> Dump:
     :param pause: how a running thread is held still: auto, preempt, ptrace or none.
     :raises Error: a subclass says why the process could not be read.
     """
-    raw = _core.dump(pid, locals, pause)
+    raw = _core.dump(operator.index(pid), locals, pause)
     return Dump(
         pid=raw["pid"],
         executable=raw["executable"],

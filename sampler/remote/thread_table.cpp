@@ -161,6 +161,8 @@ Result<void> ThreadTable::Refresh(const Tick& tick) {
     LockDomain* domain = DomainOf(thread);
     if (domain == nullptr) continue;
     auto name = KernelName(context_.target.pid(), thread.tid);
+    // As the threading module calls it, should the program import that.
+    if (name && thread.tid == context_.target.pid()) name = "MainThread";
     if (!name) {
       not_looked_at = Wrap(name.error(), "thread {}", thread.tid);
       continue;

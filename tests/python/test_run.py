@@ -42,6 +42,17 @@ def test_run_reports_on_stderr(pystrobe: Pystrobe, newest: Interpreter, tmp_path
     assert "script.py" in finished.err
 
 
+def test_run_notes_an_output_that_went_to_the_program(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    program = script(tmp_path, BUSY)
+    finished = run_python(pystrobe, newest, program, "-o", "out.html")
+    assert finished.code == 0, finished
+    assert "'-o out.html' was given to the program" in finished.err
+    assert "self %" in finished.err
+    assert "given to" not in run_python(pystrobe, newest, program, "out.html").err
+
+
 def test_run_samples_by_ptrace_until_the_program_ends(
     pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
 ) -> None:

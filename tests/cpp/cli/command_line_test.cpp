@@ -146,7 +146,7 @@ TEST(CommandLine, RefusesWithTheWordThatIsWrong) {
   EXPECT_THAT(Refusal({"help", "run", "x.py"}), HasSubstr("'x.py' is one too many"));
 }
 
-TEST(CommandLine, AMistypedWordIsUnderstood) {
+TEST(CommandLine, AMistypedWordGetsASuggestion) {
   const auto hint = [](const Words& words) { return ParseCommandLine(words).error().hint; };
   EXPECT_THAT(hint({"atach", "1"}), HasSubstr("Did you mean pystrobe attach?"));
   EXPECT_EQ(hint({"attach", "1", "--durations", "3"}), "Did you mean --duration?");
@@ -199,6 +199,15 @@ TEST(CommandLine, RunLeavesTheProgramItsOptions) {
 
   EXPECT_THAT(ParseAs<RunOptions>({"run", "-r100", "--mode=cpu", "x.py"}).program,
               ElementsAre("x.py"));
+}
+
+TEST(CommandLine, RunNoticesAnOutputBehindTheProgram) {
+  const auto misplaced = [](const Words& words) { return ParseAs<RunOptions>(words).misplaced; };
+  EXPECT_EQ(misplaced({"run", "x.py", "-v", "-o", "out.html"}), "-o out.html");
+  EXPECT_EQ(misplaced({"run", "-m", "build", "--output", "a.strobe"}), "--output a.strobe");
+  EXPECT_EQ(misplaced({"run", "-o", "out.html", "x.py"}), "");
+  EXPECT_EQ(misplaced({"run", "x.py", "-o", "out.csv"}), "");
+  EXPECT_EQ(misplaced({"run", "x.py", "-o"}), "");
 }
 
 TEST(CommandLine, RunNeedsAProgram) {
