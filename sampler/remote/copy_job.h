@@ -120,7 +120,6 @@ struct CopyJob {
   /// thread that sleeps there, so only what was awake before and is awake in the pause ran.
   bool awake_before = true;  ///< with `ahead_of_switch` not known
   bool locals = false;       ///< read local variables too: some microseconds for each
-  bool prove = true;         ///< false: spend nothing on the proof, which there is none of then
   bool stopped = false;      ///< the subject is held by ptrace, and looks asleep therefore
   bool alone = true;         ///< no other copy is begun with this one
   /// Made ahead of its time, as the subject had the lock and nobody else did since this count:
@@ -167,10 +166,10 @@ struct CopyJob {
   /// the jobs after it should be reconsidered.
   bool NeedsAttention() const;
 
-  /// Copies, walks, fetches what the prediction missed, looks at the codes asked for. Proves it
-  /// where that is asked for and the calling thread is on the subject's CPU.
+  /// Copies, walks, fetches what the prediction missed, looks at the codes asked for. That is
+  /// proved where the calling thread is on the subject's CPU.
   void Run();
-  /// The same without the proof.
+  /// The same, with nothing spent on the proof, which there is none of then.
   void RunUnproved();
   /// As Run, but while another thread of ours has the subject's CPU, `held_cpu`. There is a result
   /// only after EndBeside.

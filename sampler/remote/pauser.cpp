@@ -64,7 +64,7 @@ PauseTicket Pauser::Begin(CopyJob& job, pid_t tid, int cpu) {
     ticket.outcome = CopyByPtrace(job, tid);
   } else if (mode_in_use_ == PauseMode::kNone) {
     pacer_.KeepOff(cpu);
-    job.Run();
+    job.RunUnproved();
     // There will be no better ones.
     for (ThreadCopy* thread : job.threads) thread->plan->Confirm();
     ticket.outcome = {job.read_ok, false, {}};
@@ -127,8 +127,8 @@ PauseOutcome Pauser::Finish(PauseTicket& ticket, const CopyJob& job) {
   WaitFor(*ticket.probe);
   ticket.probe = nullptr;
   ticket.outcome = OutcomeOf(job);
-  if (ticket.in_vain) {
-    ticket.outcome.held_for += *ticket.in_vain;
+  if (ticket.in_vain > Nanoseconds::zero()) {
+    ticket.outcome.held_for += ticket.in_vain;
     ++ticket.outcome.holds;
   }
   return ticket.outcome;

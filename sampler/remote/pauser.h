@@ -31,7 +31,7 @@ struct PauseOutcome {
 struct PauseTicket {
   Probe* probe = nullptr;  ///< running it; null: done already, and `outcome` is what came of it
   PauseOutcome outcome;
-  std::optional<Nanoseconds> in_vain;  ///< the CPU was taken before, for so long, to no avail
+  Nanoseconds in_vain{};  ///< the CPU was taken before, for so long, to no avail
 };
 
 /// Makes copies on the CPU of the thread concerned (preempt), with the thread stopped (ptrace), or

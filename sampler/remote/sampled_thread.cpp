@@ -67,7 +67,7 @@ bool SampledThread::SleepsDuring(CopyJob& job) {
   if (!stat) return false;
   looked_ = *stat;
   if (!clock_.exact() || clock_.Running()) return false;
-  job.Run();
+  job.RunUnproved();
   return StoodStillSince();
 }
 
@@ -81,7 +81,6 @@ void SampledThread::Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy) {
   job.locals = context_.locals;
   job.witness = Witness();
   job.awake_before = true;
-  job.prove = true;
   job.ahead_of_switch.reset();
   copy.plan = &plan_;
   job.threads.assign(1, &copy);

@@ -24,7 +24,6 @@ constexpr int kMostBeginnings = 3;
 constexpr Nanoseconds kPromptBeginning = std::chrono::milliseconds(1);
 // Looks are begun at most so long before their time: what they find is taken over after the last.
 constexpr Nanoseconds kHorizon = std::chrono::milliseconds(20);
-
 // Making a copy beside the target costs us some 150 us, four times as much as leaving it to the
 // probe, and the target half as much. Which of the two it is may decide how low a limit of overhead
 // keeps the rate, so between these nothing changes.
@@ -71,7 +70,7 @@ Result<void> SamplingRun::Start() {
   deadlines_.Pop();
   if (auto possible = pauser_.Check(); !possible) return possible;
   if (auto begun = sink_.Begin(MakeMetadata()); !begun) return begun;
-  TellDeadlines();
+  ApplyRate();
   return {};
 }
 
@@ -99,7 +98,7 @@ void SamplingRun::NoteStealing() {
   host_steals_ = std::exchange(stolen_ticks_, stolen) != stolen;
 }
 
-void SamplingRun::TellDeadlines() {
+void SamplingRun::ApplyRate() {
   const bool unhurried = pauser_.takes_time();
   pauser_.TakeTime(deadlines_.period() >= (unhurried ? kHurried : kUnhurried));
   DeadlineSeries series = deadlines_.series();
@@ -215,7 +214,7 @@ Result<std::optional<EndReason>> SamplingRun::Take(const TickOutcome& outcome) {
   if (!outcome.taken && !target_.StillThere()) return HowItEnded();
   if (auto rate = governor_.Account(outcome.held, tick_.time)) {
     deadlines_.SetRate(*rate);
-    TellDeadlines();
+    ApplyRate();
   }
   return std::nullopt;
 }

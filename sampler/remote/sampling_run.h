@@ -48,7 +48,8 @@ class SamplingRun {
   void Begin();
   /// Asks whether a host took CPU time away from this machine since it was asked last.
   void NoteStealing();
-  void TellDeadlines();
+  /// Copies and the sink go by the deadlines' rate from here on.
+  void ApplyRate();
   Metadata MakeMetadata() const;
   std::optional<EndReason> ReasonToEnd(Nanoseconds now, const std::atomic<bool>& stop) const;
   /// Begins looks at the deadlines that follow `now` closely.

@@ -24,10 +24,9 @@ void Sleepers::Take(const Tick& tick) {
 void Sleepers::TakeBatch(LockDomain& domain, const Tick& tick) {
   if (batch_.empty()) return;
   batch_.front()->Prepare(job_, domain.lock(), batch_.front()->copy());
-  job_.prove = false;
   job_.witness = {};
   for (size_t i = 1; i < batch_.size(); ++i) job_.threads.push_back(&batch_[i]->copy());
-  job_.Run();
+  job_.RunUnproved();
   if (job_.read_ok) context_.codes.Update(job_.seen_codes, job_.generation, tick.time);
   for (SampledThread* thread : batch_) {
     const ThreadCopy& copy = thread->copy();

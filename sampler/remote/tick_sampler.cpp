@@ -177,9 +177,6 @@ bool TickSampler::Choose(Look& look) {
 void TickSampler::Begin(Look& look) {
   CopyJob& job = look.job;
   look.subject->Prepare(job, look.domain->lock(), look.subject->copy());
-  if (pauser_.mode_in_use() == PauseMode::kNone) {
-    job.prove = false;
-  }
   job.awake_before = look.subject->clock().Running();
   job.alone =
       threads_.domains().size() == 1 && (!look.domain->free_threaded() || running_.size() == 1);
@@ -196,10 +193,7 @@ void TickSampler::Begin(Look& look) {
 bool TickSampler::CopyAsleep(Look& look) {
   CopyJob& job = look.job;
   if (pauser_.mode_in_use() != PauseMode::kPtrace || job.awake_before) return false;
-  job.prove = false;
-  const bool slept = look.subject->SleepsDuring(job);
-  job.prove = true;
-  if (!slept) return false;
+  if (!look.subject->SleepsDuring(job)) return false;
   job.threads.front()->plan->Confirm();
   look.ticket = {nullptr, {.copied = job.read_ok, .held = job.read_ok, .held_for = {}}};
   return true;

@@ -60,7 +60,6 @@ class PauserTest : public ::testing::Test {
 TEST_F(PauserTest, WithoutPausingNothingIsProved) {
   Pauser pauser(PauseMode::kNone);
   CopyJob& job = NewJob(cpu_);
-  job.prove = false;
   const PauseOutcome outcome = Copy(pauser, job, cpu_);
   EXPECT_TRUE(outcome.copied);
   EXPECT_FALSE(outcome.held);
@@ -84,12 +83,13 @@ TEST_F(PauserTest, WithTimeItCopiesBesideTheCpuThatIsHeld) {
   pauser.TakeTime(true);
   CopyJob& job = NewJob(cpu_);
   if (CopyHeld(pauser, job, cpu_).held && sched_getcpu() == cpu_) GTEST_SKIP() << "one CPU only";
-  PauseTicket ticket;
-  const Nanoseconds deadline = MonotonicNow() + seconds(10);
-  do {  // until the probe is not kept waiting by others, and then made to do it
+  PauseTicket ticket = pauser.Begin(job, gettid(), cpu_);
+  // Until the probe is not kept waiting by others, and then made to do it.
+  for (const Nanoseconds end = MonotonicNow() + seconds(10);
+       ticket.probe != nullptr && MonotonicNow() < end;) {
+    pauser.Finish(ticket, job);
     ticket = pauser.Begin(job, gettid(), cpu_);
-  } while (ticket.probe != nullptr && MonotonicNow() < deadline &&
-           (pauser.Finish(ticket, job), true));
+  }
   EXPECT_EQ(ticket.probe, nullptr) << "it is done already";
   EXPECT_TRUE(ticket.outcome.held);
   EXPECT_GT(ticket.outcome.held_for, Nanoseconds(0));
