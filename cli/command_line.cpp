@@ -115,7 +115,7 @@ const CLI::Option* GivenNothing(const CLI::App& app) {
   return nullptr;
 }
 
-/// The long option that a word looks like, without its dashes.
+/// The option that a word looks like.
 std::optional<std::string> OptionLike(const CLI::App& app, std::string_view word) {
   if (!word.starts_with("--")) return std::nullopt;
   std::vector<std::string_view> names;
@@ -124,7 +124,14 @@ std::optional<std::string> OptionLike(const CLI::App& app, std::string_view word
   }
   const std::string_view name = word.substr(2);
   const auto nearest = Nearest(name.substr(0, name.find('=')), names);
-  return nearest ? std::optional(std::string(*nearest)) : std::nullopt;
+  return nearest ? std::optional(fmt::format("--{}", *nearest)) : std::nullopt;
+}
+
+/// The option that lacks before a word that names an output.
+std::optional<std::string> OutputLike(const CLI::App& app, const std::string& word) {
+  const bool takes_output = app.get_option_no_throw("--output") != nullptr;
+  if (!takes_output || !write::FormatByFileName(word)) return std::nullopt;
+  return "-o " + write::ShellQuoted(word);
 }
 
 /// For a command line with something missing or too much.
@@ -150,14 +157,9 @@ Error Explain(const CLI::App& app, const std::string& verb, const CLI::ParseErro
                    "{}: one process at a time; '{}' is one too many", verb, word)
           .error();
     }
-    if (verb == "report" && write::FormatByFileName(word)) {
-      return Usage(fmt::format("Did you mean -o {}?", word), "report: nothing is expected at '{}'",
-                   word)
-          .error();
-    }
     const bool option = word.size() > 1 && word.front() == '-';
-    const auto meant = option ? OptionLike(app, word) : std::nullopt;
-    return Usage(meant ? fmt::format("Did you mean --{}?", *meant) : HintFor(app, verb),
+    const auto meant = option ? OptionLike(app, word) : OutputLike(app, word);
+    return Usage(meant ? fmt::format("Did you mean {}?", *meant) : HintFor(app, verb),
                  "{}: {} '{}'", verb, option ? "there is no option" : "nothing is expected at",
                  word)
         .error();

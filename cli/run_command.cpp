@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run_command.h"
 
-#include <fmt/ranges.h>
 #include <unistd.h>
+
+#include "profiler/base/ascii.h"
+#include "profiler/write/writer.h"
 
 namespace pystrobe::cli {
 namespace {
@@ -19,19 +21,26 @@ std::string FindPython(const RunOptions& options, Environment environment) {
   return "python3";
 }
 
+// "http.server", but not "python3.12" or "./tool".
+bool LooksLikeModule(std::string_view word) {
+  const size_t dot = word.find('.');
+  if (dot == std::string_view::npos || word.find('/') != std::string_view::npos) return false;
+  return dot > 0 && dot + 1 < word.size() && IsLetter(word[dot + 1]);
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> CommandToRun(const RunOptions& options, Environment environment) {
   if (options.is_command) return options.program;
   const std::string& script = options.program.front();
   if (script != "-m" && script != "-" && access(script.c_str(), F_OK) != 0) {
-    const std::string words = fmt::format("{}", fmt::join(options.program, " "));
-    std::string hint =
-        fmt::format("To run a command write -- before it: pystrobe run -- {}", words);
+    std::string words;
+    for (const std::string& word : options.program) words += " " + write::ShellQuoted(word);
+    std::string hint = "To run a command write -- before it: pystrobe run --" + words;
     if (script.ends_with(".py")) {
       hint = "Give its path as seen from the working directory.";
-    } else if (script.find('.') != std::string::npos && script.find('/') == std::string::npos) {
-      hint = fmt::format("To run a module write -m before it: pystrobe run -m {}", words);
+    } else if (LooksLikeModule(script)) {
+      hint = "To run a module write -m before it: pystrobe run -m" + words;
     }
     return FailWithHint(ErrorCode::kNotFound, std::move(hint), "there is no script {}", script);
   }

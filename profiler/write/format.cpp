@@ -44,7 +44,8 @@ bool EndsWithIgnoringCase(std::string_view text, std::string_view suffix) {
          EqualsIgnoringCase(text.substr(text.size() - suffix.size()), suffix);
 }
 
-// As a POSIX shell takes it: as it is when nothing in it is special, else in single quotes.
+}  // namespace
+
 std::string ShellQuoted(std::string_view word) {
   const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
     return IsLetter(c) || IsDigit(c) || std::string_view("_-./+:@%,=").contains(c);
@@ -60,8 +61,6 @@ std::string ShellQuoted(std::string_view word) {
   }
   return quoted + "'";
 }
-
-}  // namespace
 
 std::optional<Format> FormatByName(std::string_view name) {
   for (const FormatInfo& info : kFormats) {

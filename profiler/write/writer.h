@@ -40,6 +40,9 @@ std::string_view FormatName(Format format);
 /// One line telling how to open a file of that format.
 std::string HowToOpen(Format format, std::string_view file_name);
 
+/// A word as a POSIX shell takes it: as it is when nothing in it is special, else in single quotes.
+std::string ShellQuoted(std::string_view word);
+
 /// Writes `profile`. kStrobe is not a foreign format and fails here with kInvalidArgument.
 Result<void> Write(Format format, const Profile& profile, const WriteOptions& options,
                    Output& output);

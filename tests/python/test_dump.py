@@ -43,6 +43,14 @@ def wait_until_asleep(target: Running) -> None:
     pytest.fail(f"threads still run: {states}")
 
 
+def test_the_main_thread_has_its_name_without_the_threading_module(
+    pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    with running(newest, "fib") as target:
+        names = [thread["name"] for thread in pystrobe.dump(target.pid)["threads"]]
+    assert names == ["MainThread"]
+
+
 def test_waiting_threads_are_shown_exactly(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     with running(interpreter, "frozenstack") as target:
         wait_until_asleep(target)

@@ -152,6 +152,8 @@ TEST(CommandLine, AMistypedWordGetsASuggestion) {
   EXPECT_EQ(hint({"attach", "1", "--durations", "3"}), "Did you mean --duration?");
   EXPECT_EQ(hint({"report", "a.strobe", "--sinse=3"}), "Did you mean --since?");
   EXPECT_EQ(hint({"dump", "1", "--frobnicate"}), "See pystrobe dump --help");
+  EXPECT_EQ(hint({"report", "a.strobe", "a b.html"}), "Did you mean -o 'a b.html'?");
+  EXPECT_EQ(hint({"dump", "1", "out.html"}), "See pystrobe dump --help") << "it writes no file";
 }
 
 TEST(CommandLine, AWrongVerbGetsTheRightHint) {
@@ -255,7 +257,14 @@ TEST(CommandToRun, FindsTheInterpreter) {
   missing.program = {"gunicorn", "app:app"};
   const auto refused = CommandToRun(missing, nothing);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().hint, HasSubstr("run -- gunicorn"));
+  EXPECT_THAT(refused.error().hint, HasSubstr("run -- gunicorn app:app"));
+  const auto hint = [&](std::vector<std::string> program) {
+    missing.program = std::move(program);
+    return CommandToRun(missing, nothing).error().hint;
+  };
+  EXPECT_THAT(hint({"http.server", "80"}), HasSubstr("run -m http.server 80"));
+  EXPECT_THAT(hint({"python3.12", "a b.py"}), HasSubstr("run -- python3.12 'a b.py'"));
+  EXPECT_THAT(hint({"none.py"}), HasSubstr("path"));
 }
 
 }  // namespace

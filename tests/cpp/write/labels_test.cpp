@@ -89,6 +89,15 @@ TEST(QualityLineTest, BeginsWithAVerdict) {
   EXPECT_THAT(line(brief), StartsWith("good; "));
 }
 
+TEST(QualityLineTest, AnIdleProgramLacksNothing) {
+  Quality quality = GoodRun();
+  quality.cpu_ns = quality.unseen_cpu_ns = 50'000;
+  EXPECT_THAT(QualityLine({}, quality), Not(HasSubstr("without a stack")));
+  EXPECT_EQ(Judge(quality), Verdict::kGood);
+  quality.cpu_ns = quality.unseen_cpu_ns = 50'000'000;
+  EXPECT_THAT(QualityLine({}, quality), HasSubstr("of the CPU time without a stack"));
+}
+
 TEST(HowToGetMore, TellsWhereALimitKeptTheRateLow) {
   const Metadata metadata{.wanted_rate_hz = 1000, .max_overhead = 0.01};
   Quality quality = GoodRun();
