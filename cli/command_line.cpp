@@ -275,15 +275,15 @@ size_t CountOptionWords(const CLI::App& app, Words words) {
   return std::min(i, words.size());
 }
 
-/// What looks like an output of ours among the program's own words: "-o out.html".
-std::string MisplacedOutput(Words program) {
+/// What looks like an output of ours among the program's own words.
+std::optional<std::array<std::string, 2>> MisplacedOutput(Words program) {
   for (size_t i = 1; i + 1 < program.size(); ++i) {
     const bool names_output = program[i] == "-o" || program[i] == "--output";
     if (names_output && write::FormatByFileName(program[i + 1])) {
-      return fmt::format("{} {}", program[i], program[i + 1]);
+      return {{program[i], program[i + 1]}};
     }
   }
-  return "";
+  return std::nullopt;
 }
 
 Result<Command> ParseRun(Words words) {
@@ -320,7 +320,6 @@ Result<Command> ParseRun(Words words) {
     return Usage("Name a script, -m and a module, or -- and a command: pystrobe run script.py",
                  "run: the name of the program is empty");
   }
-  options.misplaced = MisplacedOutput(options.program);
   if (!raw.python.empty()) options.python = raw.python;
   if (options.is_command && options.python) {
     return Usage("Leave --python out, or name a script.",
@@ -330,6 +329,7 @@ Result<Command> ParseRun(Words words) {
   auto record = UnderstandRecord(raw);
   if (!record) return std::unexpected(record.error());
   options.record = *std::move(record);
+  if (options.record.outputs.empty()) options.misplaced = MisplacedOutput(options.program);
   for (const OutputRequest& output : options.record.outputs) {
     if (output.to_stdout()) {
       return Usage("Name a file with -o.",

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -50,8 +51,9 @@ struct RunOptions {
   std::optional<std::string> python;  ///< --python
   bool is_command = false;            ///< behind "--": any program, not an argument of Python's
   std::vector<std::string>
-      program;            ///< script and arguments, "-m" module and arguments, or command
-  std::string misplaced;  ///< among those, what looks like an option of ours with its value
+      program;  ///< script and arguments, "-m" module and arguments, or command
+  /// Among those, where we have no output: what looks like one of ours, "-o" and a file.
+  std::optional<std::array<std::string, 2>> misplaced;
 };
 
 struct DumpVerbOptions {

@@ -50,7 +50,7 @@ void SayWhy() {
   if (ChildWatcher::EndProcessWithChild()) EndThread();
   // Nobody is held: it is not sampled, or over.
   WaitForEnd(child);
-  _exit(Reap(child).value_or(kExitFailure));
+  _exit(Reap(child).value_or(kEndUnknown).status);
 }
 
 void End() {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,9 +79,9 @@ std::unique_ptr<remote::Sampler> AttachWhenUp(pid_t child, const remote::Sampler
   }
 }
 
-/// Waits for the child's end. Its exit status, or ours when nobody can tell it.
+/// Waits for the child's end. kEndUnknown when nobody can tell it.
 /// `children`: what there is to say of its own children.
-int ExitStatusOf(pid_t child, ChildWatcher* watcher, StopSignals& signals, std::string& children) {
+ChildEnd EndOf(pid_t child, ChildWatcher* watcher, StopSignals& signals, std::string& children) {
   if (watcher != nullptr) {
     watcher->Wait();
   } else {
@@ -89,10 +90,16 @@ int ExitStatusOf(pid_t child, ChildWatcher* watcher, StopSignals& signals, std::
   children = ChildTimeNote({}, ReadChildUse(child));
   // From the moment it is reaped its pid may be another process'.
   signals.StopForwarding();
-  const auto status = Reap(child);
-  if (status) return *status;
-  PrintError(status.error());
-  return kExitFailure;
+  const auto end = Reap(child);
+  if (!end) PrintError(end.error());
+  return end.value_or(kEndUnknown);
+}
+
+/// Where the program made no file of that name either, it was meant for us.
+void NoteMisplaced(const RunOptions& options) {
+  if (!options.misplaced || access(options.misplaced->back().c_str(), F_OK) == 0) return;
+  PrintNote(fmt::format("'{}' was given to the program; options of pystrobe come before it",
+                        fmt::join(*options.misplaced, " ")));
 }
 
 }  // namespace
@@ -127,18 +134,18 @@ int Run(const RunOptions& options) {
   }
   if (sampler != nullptr) end = (*session)->Sample(*sampler, /*show_progress=*/false);
   std::string children;
-  const int status = ExitStatusOf(*child, watcher ? watcher->get() : nullptr, signals, children);
-  if (sampler == nullptr) return status;
+  const ChildEnd ended = EndOf(*child, watcher ? watcher->get() : nullptr, signals, children);
+  if (sampler == nullptr) return ended.status;
   if (!children.empty() && !options.record.quiet) PrintNote(children);
   if (end == remote::EndReason::kTargetExecuted && !options.record.quiet) {
     PrintNote("the program replaced itself by another one (exec), which ended the sampling");
   }
-  if (!options.misplaced.empty() && !options.record.quiet) {
-    PrintNote(fmt::format("'{}' was given to the program; options of pystrobe come before it",
-                          options.misplaced));
-  }
+  if (!options.record.quiet) NoteMisplaced(options);
   (*session)->Report(STDERR_FILENO);
-  return status;
+  // Last, since the table has pushed the program's own last words out of sight.
+  const std::string end_note = EndNote(ended);
+  if (!end_note.empty() && !options.record.quiet) PrintNote(end_note);
+  return ended.status;
 }
 
 }  // namespace pystrobe::cli

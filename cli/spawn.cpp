@@ -2,6 +2,7 @@
 #include "cli/spawn.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <grp.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -9,6 +10,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <cstring>
 
 #include "cli/file_limit.h"
 #include "cli/message.h"
@@ -111,10 +113,6 @@ Result<pid_t> Spawn(const std::vector<std::string>& command, const std::optional
   return StartError(error_number, command.front());
 }
 
-int ShellStatus(int wait_status) {
-  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-}
-
 Result<std::unique_ptr<ChildWatcher>> ChildWatcher::Start(pid_t child, std::atomic<bool>& ended) {
   std::unique_ptr<ChildWatcher> watcher(new ChildWatcher(child));
   watch = Watching::kChild;
@@ -137,7 +135,7 @@ ChildWatcher::~ChildWatcher() {
 void ChildWatcher::Watch(std::atomic<bool>& ended) {
   WaitForEnd(child_);
   if (watch.exchange(Watching::kNothing) == Watching::kLastThing) {
-    _exit(Reap(child_).value_or(kExitFailure));
+    _exit(Reap(child_).value_or(kEndUnknown).status);
   }
   ended = true;
   const std::lock_guard lock(mutex_);
@@ -174,13 +172,24 @@ void WaitForEnd(pid_t child) {
   }
 }
 
-Result<int> Reap(pid_t child) {
+Result<ChildEnd> Reap(pid_t child) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
     if (errno == EINTR) continue;
     return FailErrno(errno, ErrorCode::kUnreadable, "cannot learn how process {} ended", child);
   }
-  return ShellStatus(status);
+  if (WIFSIGNALED(status)) return ChildEnd{128 + WTERMSIG(status), WTERMSIG(status)};
+  return ChildEnd{WEXITSTATUS(status)};
+}
+
+std::string EndNote(const ChildEnd& end) {
+  if (end.signal == SIGINT) return "";
+  if (end.signal != 0) {
+    const char* description = sigdescr_np(end.signal);
+    return fmt::format("the program was ended by signal {} ({})", end.signal,
+                       description != nullptr ? description : "real-time");
+  }
+  return end.status != 0 ? fmt::format("the program exited with status {}", end.status) : "";
 }
 
 }  // namespace pystrobe::cli

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cli/invoker.h"
+#include "cli/message.h"
 #include "profiler/base/clock.h"
 #include "profiler/base/error.h"
 
@@ -29,8 +30,13 @@ namespace pystrobe::cli {
 Result<pid_t> Spawn(const std::vector<std::string>& command, const std::optional<Invoker>& invoker,
                     const sigset_t& mask);
 
-/// The exit status a shell would give: the program's own, or 128 + the signal that ended it.
-int ShellStatus(int wait_status);
+/// How a child ended.
+struct ChildEnd {
+  int status = 0;  ///< as a shell gives it: the program's own, or 128 + the signal that ended it
+  int signal = 0;  ///< 0: it ended by itself
+};
+/// Where nobody can tell: no success.
+inline constexpr ChildEnd kEndUnknown{.status = kExitFailure};
 
 /// Watches a child from a thread of its own, one at a time. The child is reaped by Reap() only, so
 /// its pid cannot become another process' before.
@@ -66,7 +72,11 @@ class ChildWatcher {
 
 /// Waits until the child has ended, and does not reap it: its pid stays its own.
 void WaitForEnd(pid_t child);
-/// Waits for the end and reaps. The exit status as ShellStatus has it.
-Result<int> Reap(pid_t child);
+/// Waits for the end and reaps.
+Result<ChildEnd> Reap(pid_t child);
+/// What a user should know of the end of a program: "the program exited with status 3", "the
+/// program was ended by signal 11 (Segmentation fault)"; empty for success, and for an interrupt,
+/// which is the user's own.
+std::string EndNote(const ChildEnd& end);
 
 }  // namespace pystrobe::cli

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "profiler/write/number_text.h"
 
@@ -37,6 +38,16 @@ Fewer WhyFewer(const Metadata& metadata, const Quality& quality) {
   if (!quality.limited_ns) return Fewer::kNo;  // an older file, which does not tell why
   if (*quality.limited_ns == 0) return Fewer::kAtTheStart;
   return below_at_end ? Fewer::kToHoldTheLimit : Fewer::kForAWhile;
+}
+
+/// How far a share may be from what more samples would show, where that is much: two standard
+/// errors, sqrt(p (1 - p) / n), of a share p of one half, the worst. Samples of several threads at
+/// one time, and of unequal weight, are taken for one each.
+std::string Precision(uint64_t taken) {
+  constexpr uint64_t kEnough = 400;  // five points
+  if (taken < kFewestSamples || taken >= kEnough) return "";
+  return fmt::format(" (shares are known to about {:.0f} points)",
+                     100 / std::sqrt(static_cast<double>(taken)));
 }
 
 std::string Rate(const Metadata& metadata, const Quality& quality) {
@@ -207,7 +218,8 @@ std::string_view FunctionName(const Function& function, const Tables& tables) {
 }
 
 std::string QualityLine(const Metadata& metadata, const Quality& quality) {
-  std::string line = VerdictText(quality) + Counted(quality.taken, "sample", "samples");
+  std::string line =
+      VerdictText(quality) + Counted(quality.taken, "sample", "samples") + Precision(quality.taken);
   line += Rate(metadata, quality) + Trust(quality) + Misses(metadata, quality);
   if (quality.incomplete > 0) {
     line += fmt::format(", {} incomplete", GroupDigits(quality.incomplete));

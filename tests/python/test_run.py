@@ -51,6 +51,9 @@ def test_run_notes_an_output_that_went_to_the_program(
     assert "'-o out.html' was given to the program" in finished.err
     assert "self %" in finished.err
     assert "given to" not in run_python(pystrobe, newest, program, "out.html").err
+    own = tmp_path / "own.html"
+    own.write_text("the program's")
+    assert "given to" not in run_python(pystrobe, newest, program, "-o", str(own)).err
 
 
 def test_run_samples_by_ptrace_until_the_program_ends(
@@ -92,6 +95,8 @@ def test_run_tells_the_signal(
     finished = run_python(pystrobe, newest, script(tmp_path, text))
     assert finished.code == 128 + number, finished
     assert "self %" in finished.err
+    last = finished.err.splitlines()[-1]
+    assert last.startswith(f"pystrobe: the program was ended by signal {int(number)} ("), finished
 
 
 def test_run_forwards_sigterm(pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command_line.h"
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -204,10 +205,14 @@ TEST(CommandLine, RunLeavesTheProgramItsOptions) {
 }
 
 TEST(CommandLine, RunNoticesAnOutputBehindTheProgram) {
-  const auto misplaced = [](const Words& words) { return ParseAs<RunOptions>(words).misplaced; };
+  const auto misplaced = [](const Words& words) {
+    const auto found = ParseAs<RunOptions>(words).misplaced;
+    return found ? fmt::format("{}", fmt::join(*found, " ")) : "";
+  };
   EXPECT_EQ(misplaced({"run", "x.py", "-v", "-o", "out.html"}), "-o out.html");
   EXPECT_EQ(misplaced({"run", "-m", "build", "--output", "a.strobe"}), "--output a.strobe");
   EXPECT_EQ(misplaced({"run", "-o", "out.html", "x.py"}), "");
+  EXPECT_EQ(misplaced({"run", "-o", "out.html", "x.py", "-o", "results.json"}), "");
   EXPECT_EQ(misplaced({"run", "x.py", "-o", "out.csv"}), "");
   EXPECT_EQ(misplaced({"run", "x.py", "-o"}), "");
 }

@@ -17,8 +17,20 @@ pid_t SpawnShell(const std::string& script) {
 }
 
 TEST(Reap, TellsTheExitStatus) {
-  EXPECT_EQ(Reap(SpawnShell("exit 3")).value_or(-1), 3);
-  EXPECT_EQ(Reap(SpawnShell("kill -KILL $$")).value_or(-1), 128 + SIGKILL);
+  EXPECT_EQ(Reap(SpawnShell("exit 3")).value().status, 3);
+  EXPECT_EQ(Reap(SpawnShell("kill -KILL $$")).value().status, 128 + SIGKILL);
+}
+
+TEST(EndNote, TellsWhatWasNoSuccess) {
+  const auto note = [](const std::string& script) {
+    return EndNote(Reap(SpawnShell(script)).value());
+  };
+  EXPECT_EQ(note("exit 0"), "");
+  EXPECT_EQ(note("exit 139"), "the program exited with status 139");
+  EXPECT_EQ(note("ulimit -c 0; kill -SEGV $$"),
+            "the program was ended by signal 11 (Segmentation fault)");
+  EXPECT_EQ(note("kill -34 $$"), "the program was ended by signal 34 (real-time)");
+  EXPECT_EQ(note("kill -INT $$"), "") << "Ctrl-C is the user's own";
 }
 
 TEST(Reap, AStatusThatCannotBeLearnedIsNoSuccess) {
@@ -36,7 +48,7 @@ TEST(ChildWatcher, SeesTheEndAndLeavesTheReaping) {
   ASSERT_TRUE(watcher);
   EXPECT_TRUE((*watcher)->WaitFor(std::chrono::seconds(20)));
   EXPECT_TRUE(ended);
-  EXPECT_EQ(Reap(child).value_or(-1), 5);
+  EXPECT_EQ(Reap(child).value().status, 5);
 }
 
 }  // namespace

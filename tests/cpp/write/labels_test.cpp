@@ -63,6 +63,18 @@ TEST(QualityLineTest, AGoodRun) {
       "others; own CPU 2.1 %");
 }
 
+TEST(QualityLineTest, TellsWhatFewSamplesAreGoodFor) {
+  Quality quality = GoodRun();
+  const auto samples = [&](uint64_t count) {
+    quality.taken = quality.proved = count;
+    return QualityLine({}, quality);
+  };
+  EXPECT_THAT(samples(9), StartsWith("too few to judge; 9 samples, "));
+  EXPECT_THAT(samples(25), StartsWith("good; 25 samples (shares are known to about 20 points), "));
+  EXPECT_THAT(samples(399), HasSubstr("399 samples (shares are known to about 5 points), "));
+  EXPECT_THAT(samples(400), StartsWith("good; 400 samples, "));
+}
+
 TEST(QualityLineTest, BeginsWithAVerdict) {
   const auto line = [](const Quality& quality) { return QualityLine({}, quality); };
   Quality quality = GoodRun();
