@@ -2,6 +2,7 @@
 #include "cli/output_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -152,6 +153,13 @@ Result<OutputFile> OutputFile::OpenExisting(const OutputRequest& request, bool f
   return OutputFile(request, std::move(fd), false, is_regular);
 }
 
+Result<void> OutputFile::Lock() const {
+  // A file system without locks has none to tell of.
+  if (!is_regular_ || flock(fd_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
+  return FailWithHint(ErrorCode::kExists, "Name another file, or wait until that one is done.",
+                      "{} is being written by another process", request_.path);
+}
+
 Result<ScopedFd> OutputFile::OpenStream() const {
   ScopedFd stream(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 3));
   if (!stream.valid()) {
@@ -243,6 +251,7 @@ Result<std::vector<OutputFile>> OpenOutputs(const std::vector<OutputRequest>& re
       return FailWithHint(ErrorCode::kInvalidArgument, "Name two files.",
                           "-o {} and -o {} are one file", other.request().path, request.path);
     }
+    if (auto locked = output->Lock(); !locked) return std::unexpected(locked.error());
     outputs.push_back(*std::move(output));
   }
   return outputs;

@@ -47,6 +47,9 @@ class OutputFile {
   Result<ScopedFd> OpenStream() const;
   /// The file stays. One that we created is removed otherwise when this object goes.
   void Keep() { unkept_.Keep(); }
+  /// Fails where another process has locked the file: it writes its own there. Ours as long as this
+  /// lives.
+  Result<void> Lock() const;
   /// Lets `write` fill the file, and keeps it if all went well. Else a file that we created is
   /// removed, and one that was there has its old contents, where it can be replaced
   /// (replacement.h), or is removed too. Fails, and touches nothing, when others put a file of
@@ -76,8 +79,8 @@ class OutputFile {
   bool is_regular_ = false;
 };
 
-/// Opens all, or none. Refuses those that are one file, and one that is the file `input`, from
-/// which they are made (empty: none).
+/// Opens and locks all, or none. Refuses those that are one file, and one that is the file `input`,
+/// from which they are made (empty: none).
 Result<std::vector<OutputFile>> OpenOutputs(const std::vector<OutputRequest>& requests, bool force,
                                             const std::optional<Invoker>& invoker,
                                             const std::string& input = {});

@@ -76,8 +76,10 @@ bool PrintTable(const store::StrobeFile& recording, const Profile& profile,
   }
   const View& view = options.view;
   const bool part = view.thread || view.since_ns > 0 || view.until_ns;
-  text += Wrap(fmt::format("Quality{}: {}.", part ? " of the whole recording" : "",
-                           write::QualityLine(recording.metadata(), recording.quality())),
+  // A file may hold anything, also in the words of its quality.
+  const std::string quality =
+      Printable(write::QualityLine(recording.metadata(), recording.quality()));
+  text += Wrap(fmt::format("Quality{}: {}.", part ? " of the whole recording" : "", quality),
                terminal.width, 2);
   const std::string more = write::HowToGetMore(recording.metadata(), recording.quality());
   if (!more.empty()) text += Wrap(more + ".", terminal.width, 2);

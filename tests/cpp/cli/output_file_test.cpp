@@ -300,6 +300,21 @@ TEST_F(OutputFileTest, TwoOutputsAreTwoFiles) {
   EXPECT_TRUE(OpenOutputs({null, null}, true, std::nullopt));
 }
 
+TEST_F(OutputFileTest, WhatAnotherWritesIsRefused) {
+  Make("a.json", "old");
+  const std::vector<OutputRequest> one{{Path("a.json"), write::Format::kJson}};
+  {
+    const auto others = OpenOutputs(one, true, std::nullopt);
+    ASSERT_TRUE(others);
+    const auto refused = OpenOutputs(one, true, std::nullopt);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kExists);
+    EXPECT_THAT(refused.error().message, HasSubstr("is being written by another"));
+  }
+  EXPECT_TRUE(OpenOutputs(one, true, std::nullopt));
+  EXPECT_EQ(Contents("a.json"), "old");
+}
+
 TEST_F(OutputFileTest, TheInputIsNoOutput) {
   Make("a.strobe", "recording");
   fs::create_symlink("a.strobe", Path("a.html"));
