@@ -8,6 +8,7 @@
 #include "profiler/analyze/stack_sums.h"
 #include "profiler/base/hash.h"
 #include "profiler/base/id_index.h"
+#include "profiler/base/wrapping.h"
 
 namespace pystrobe {
 namespace {
@@ -228,8 +229,7 @@ void HideIdle(Profile& profile) {
 
 std::optional<Sample> PartOf(const Sample& sample, int64_t since_ns, int64_t until_ns) {
   if (since_ns <= 0) since_ns = std::numeric_limits<int64_t>::min();
-  // Unsigned, for a file may hold any numbers.
-  const auto begin = static_cast<int64_t>(static_cast<uint64_t>(sample.time_ns) - sample.wall_ns);
+  const int64_t begin = WrappingSubtract(sample.time_ns, static_cast<int64_t>(sample.wall_ns));
   const bool ends_later = sample.time_ns > since_ns;
   const bool begins_before = sample.wall_ns > 0 ? begin < until_ns : begin <= until_ns;
   if (!ends_later || !begins_before) return std::nullopt;
@@ -237,7 +237,7 @@ std::optional<Sample> PartOf(const Sample& sample, int64_t since_ns, int64_t unt
   const int64_t from = std::max(begin, since_ns);
   const int64_t to = std::min(sample.time_ns, until_ns);
   const auto distance = [](int64_t first, int64_t last) {
-    return static_cast<uint64_t>(last) - static_cast<uint64_t>(first);
+    return static_cast<uint64_t>(WrappingSubtract(last, first));
   };
   // Of `whole`, what falls to the time up to `end`.
   const auto share = [&](uint64_t whole, int64_t end) {

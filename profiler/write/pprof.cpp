@@ -4,12 +4,14 @@
 // proto/profile.proto; the field numbers below are its). One sample for each thread and stack, with
 // four values. Messages go out one by one, in the order of their field numbers as pprof's own
 // encoder writes them; ids and string indexes are given out as they are met.
+#include <algorithm>
 #include <array>
 #include <protozero/pbf_writer.hpp>
 #include <string>
 #include <vector>
 
 #include "profiler/base/hash_map.h"
+#include "profiler/base/wrapping.h"
 #include "profiler/write/gzip.h"
 #include "profiler/write/labels.h"
 #include "profiler/write/output_buffer.h"
@@ -242,11 +244,13 @@ class PprofWriter {
     const Quality& quality = profile_.recording->quality();
     std::string bytes;
     Pbf pbf(bytes);
-    pbf.add_int64(kProfileTimeNanos, metadata.start_unix_ns + profile_.since_ns);
-    pbf.add_int64(kProfileDurationNanos, profile_.until_ns - profile_.since_ns);
+    pbf.add_int64(kProfileTimeNanos, WrappingAdd(metadata.start_unix_ns, profile_.since_ns));
+    pbf.add_int64(kProfileDurationNanos, WrappingSubtract(profile_.until_ns, profile_.since_ns));
     pbf.add_message(kProfilePeriodType, EncodeValueType({"wall", "nanoseconds"}));
     if (metadata.wanted_rate_hz > 0) {
-      pbf.add_int64(kProfilePeriod, static_cast<int64_t>(1e9 / metadata.wanted_rate_hz));
+      constexpr double kLongest = 9e18;  // which fits the type
+      const double period_ns = std::min(1e9 / metadata.wanted_rate_hz, kLongest);
+      pbf.add_int64(kProfilePeriod, static_cast<int64_t>(period_ns));
     }
     const std::array<int64_t, 3> comments = {strings_.Add(Title(metadata, options_)),
                                              strings_.Add(OriginLine(metadata)),

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "profiler/base/wrapping.h"
 #include "profiler/write/function_stacks.h"
 #include "profiler/write/json_writer.h"
 #include "profiler/write/labels.h"
@@ -94,7 +95,8 @@ class SpeedscopeWriter {
         return;
       }
       if (run.weight_ns != 0) visit(slot, run);
-      run = {sample.time_ns - static_cast<int64_t>(sample.wall_ns), weight_ns, stack};
+      const auto wall_ns = static_cast<int64_t>(sample.wall_ns);
+      run = {WrappingSubtract(sample.time_ns, wall_ns), weight_ns, stack};
     });
     for (size_t slot = first; slot < last; ++slot) {
       if (open[slot - first].weight_ns != 0) visit(slot, open[slot - first]);

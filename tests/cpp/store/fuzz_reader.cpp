@@ -4,8 +4,10 @@
 #include <cstdlib>
 #include <string>
 
+#include "profiler/analyze/profile.h"
 #include "profiler/store/block.h"
 #include "profiler/store/strobe.h"
+#include "profiler/write/writer.h"
 #include "tests/cpp/support/strobe_bytes.h"
 
 namespace pystrobe::store {
@@ -34,6 +36,32 @@ void CheckTables(const Tables& tables) {
   }
 }
 
+class CountingOutput final : public write::Output {
+ public:
+  Result<void> Write(std::string_view bytes) override {
+    count_ += bytes.size();
+    return {};
+  }
+  size_t count() const { return count_; }
+
+ private:
+  size_t count_ = 0;
+};
+
+/// What is made of a file that can be read, in every format and mode.
+void ReportAll(const StrobeFile& file) {
+  FoldOptions fold;
+  fold.include_idle = true;
+  const auto profile = Fold(file, fold);
+  if (!profile) return;
+  for (const Mode mode : {Mode::kWall, Mode::kCpu, Mode::kGil}) FunctionTable(*profile, mode);
+  for (const auto write : {write::WriteHtml, write::WriteSpeedscope, write::WritePprof,
+                           write::WriteCollapsed, write::WriteJson}) {
+    CountingOutput output;
+    Require(!write(*profile, {}, output) || output.count() > 0 || write == write::WriteCollapsed);
+  }
+}
+
 void ReadAll(std::string_view contents) {
   const auto file = testing::OpenStrobe(contents);
   if (!file) {
@@ -48,6 +76,7 @@ void ReadAll(std::string_view contents) {
     Require(ToIndex(sample.stack) < tables.stack_count());
   });
   Require(read.has_value() || read.error().code == ErrorCode::kCorrupt);
+  ReportAll(**file);
 }
 
 std::string WithChecksums(std::string file) {
