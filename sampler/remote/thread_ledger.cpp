@@ -15,6 +15,14 @@ constexpr Nanoseconds kShortestSleep = std::chrono::microseconds(60);
 
 Nanoseconds ToTime(uint64_t ns) { return Nanoseconds(static_cast<int64_t>(ns)); }
 
+// The number of the last tick up to `time`, as if they came at equal distances.
+uint64_t TickAt(Nanoseconds time, const Moment& first, const Moment& last) {
+  const auto share = static_cast<double>((time - first.time).count()) /
+                     static_cast<double>((last.time - first.time).count());
+  const uint64_t ticks = last.tick - std::min(first.tick, last.tick);
+  return first.tick + static_cast<uint64_t>(share * static_cast<double>(ticks));
+}
+
 constexpr uint8_t Flags(int bits) { return static_cast<uint8_t>(bits); }
 
 }  // namespace
@@ -50,9 +58,11 @@ void Timeline::Add(const Moment& end, uint64_t cpu_ns, StackId stack, uint8_t fl
   sample.cpu_ns = cpu_ns;
   sample.thread = thread_;
   sample.stack = stack;
-  sample.count = static_cast<uint32_t>(end.tick - end_.tick);
+  // A tick that came to nothing, in whose place another look is made, may have been counted.
+  const uint64_t tick = std::max(end.tick, end_.tick);
+  sample.count = static_cast<uint32_t>(tick - end_.tick);
   sample.flags = flags;
-  end_ = {end.tick, time};
+  end_ = {tick, time};
 }
 
 void Lifetime::Miss(const Moment& moment) {
@@ -131,6 +141,7 @@ void ThreadLedger::Take(Finding found) {
   const bool woke = off_cpu_ && ran && awake && !taken_away && tick.from() <= tick.previous;
   if (!woke) ran_from = std::min(tick.previous, tick.time - run);
   AddIdle({tick.number - 1, ran_from});
+  AddWait();
   if (ran) cpu_ns -= AddGap(tick, cpu_ns, awake);
   cpu_ns = ShareOut(tick, cpu_ns, ran && awake);
   has_stack_ = true;
@@ -202,9 +213,14 @@ void ThreadLedger::AddIdle(const Moment& end) {
   const bool knows_lock = (flags & kSampleGil) == 0 || end.time <= still_.time;
   if (!knows_lock && still_.time > timeline_.end().time) Add(still_, 0, flags);
   if (end.time <= timeline_.end().time) return;
-  // A tick that came to nothing, in whose place another look is made, may have been counted.
-  const uint64_t number = std::max(end.tick, timeline_.end().tick);
+  const uint64_t number =
+      off_cpu_ && end.time < still_.time ? TickAt(end.time, timeline_.end(), still_) : end.tick;
   Add({number, end.time}, 0, knows_lock ? flags : Flags(flags & ~kSampleGil));
+}
+
+// Off its CPU and not idle: it waited for one, where it was seen, with the lock if it had that.
+void ThreadLedger::AddWait() {
+  if (off_cpu_ && still_.time > timeline_.end().time) Add(still_, 0, standing_flags_);
 }
 
 void ThreadLedger::Flush() {

@@ -114,7 +114,8 @@ struct Finding {
 /// Where wall time goes: a look's stack has the time since the look before, and where that was not
 /// at the tick before, as far as the CPU time charged says that the thread ran: the rest it was
 /// idle in the stack seen before. One that was off its CPU and is found running slept until it
-/// began to wait for a CPU or ran; but a late look has the whole time where a host takes this
+/// began to wait for a CPU or ran, and until it was last known not to have run it waited in the
+/// stack seen before; but a late look has the whole time where a host takes this
 /// machine's CPUs away, for what that took is not told from sleep. A thread that did not run yields
 /// nothing until it does, or until Flush: then one run-length entry. Time that a look is too far
 /// from to stand for it (Tick::longest) is kSampleUnseen, unless the thread is known not to have
@@ -183,6 +184,7 @@ class ThreadLedger {
   /// What it ran in the stack before; returns the CPU time that does not fit.
   uint64_t AddLastRun(const Tick& tick, uint64_t cpu_ns);
   void AddIdle(const Moment& end);
+  void AddWait();
   void AddRun(const Finding& found, uint64_t cpu_ns);
   void Add(const Moment& end, uint64_t cpu_ns, uint8_t flags);
 

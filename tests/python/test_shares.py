@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from contextlib import ExitStack
 from math import sqrt
 from typing import Any
 
@@ -164,6 +165,19 @@ def test_lock_time_is_the_work_done(pystrobe: Pystrobe, interpreter: Interpreter
     if report["quality"]["late"] < 0.05 * report["quality"]["taken"]:
         held = percent({name: threads[name]["gil_ns"] for name in done})
         assert held == pytest.approx(done, abs=15)
+
+
+def test_who_waits_for_a_cpu_keeps_the_lock(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
+    if interpreter.free_threaded:
+        pytest.skip("there is no lock")
+    target_cpu, sampler_cpu = apart()
+    with ExitStack() as stack:
+        target = stack.enter_context(running(interpreter, "fib", cpu=target_cpu))
+        for _ in range(2):
+            stack.enter_context(running(interpreter, "tower", cpu=target_cpu))
+        report = pystrobe.attach(target.pid, seconds=2, rate=1000, cpu=sampler_cpu).json("--idle")
+    assert report["total"]["cpu_ns"] < 0.8 * report["total"]["wall_ns"], "it did not have to wait"
+    assert 0.95 < lock_share(report) < 1.02
 
 
 def test_native_code_runs_without_the_lock(pystrobe: Pystrobe, interpreter: Interpreter) -> None:

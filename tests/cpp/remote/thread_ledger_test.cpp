@@ -103,6 +103,21 @@ TEST_F(ThreadLedgerTest, WhoWaitsForACpuIsAwake) {
                                      Row{1'000'000, 200'300, 300, kWork, 1, kSampleOnCpu}));
 }
 
+// As under a CPU quota: preempted with the lock, it keeps that for as long as it waits.
+TEST_F(ThreadLedgerTest, WhoWaitsForACpuWithTheLockHasIt) {
+  ThreadLedger ledger = Begin();
+  ledger.Take({TickOf(1), Running(0), kWork, kSampleGil});
+  EXPECT_TRUE(ledger.off_cpu());
+  for (uint64_t tick = 2; tick <= 9; ++tick) EXPECT_TRUE(ledger.SeeStill(TickOf(tick), {0, 0, 1}));
+  TaskLook look = Running(400'000, 2);
+  look.stat.run_delay_ns = 8 * kMs;
+  ledger.Take({TickOf(10), look, kOther, kSampleGil});
+  EXPECT_THAT(Yielded(),
+              ElementsAre(Row{600'000, 600'000, 0, kWork, 0, kSampleGil | kSampleIdle},
+                          Row{8'000'000, 7'400'000, 0, kWork, 9, kSampleGil},
+                          Row{9'000'000, kMs, 400'000, kOther, 1, kSampleGil | kSampleOnCpu}));
+}
+
 TEST_F(ThreadLedgerTest, ASleepIsYieldedPieceByPiece) {
   ThreadLedger ledger = BeginAsleep();
   ledger.SeeStill(TickOf(4), {0, 0, 1});
