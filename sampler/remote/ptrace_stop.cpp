@@ -39,7 +39,6 @@ bool PtraceStop::Stop(pid_t tid) {
   }
   if (ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0) return false;
   tid_ = tid;
-  stopped_since_ = MonotonicNow();
   ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
   return WaitUntilStopped() == State::kStopped;
 }
@@ -51,26 +50,29 @@ void PtraceStop::Resume() {
 }
 
 PtraceStop::State PtraceStop::WaitUntilStopped() {
+  stopped_since_ = MonotonicNow();
   const Nanoseconds deadline = stopped_since_ + kPatience;
   Nanoseconds nap = kShortestNap;
   for (;;) {
-    const Nanoseconds now = MonotonicNow();
     const State state = Look();
-    if (state != State::kWaiting || now >= deadline) return state;
-    stopped_since_ = now;
+    if (state != State::kWaiting || stopped_since_ >= deadline) return state;
     std::this_thread::sleep_for(nap);
     nap = std::min(2 * nap, kLongestNap);
   }
 }
 
 PtraceStop::State PtraceStop::Look() {
+  const Nanoseconds now = MonotonicNow();
   siginfo_t news{};
   int done;
   do {
     done = waitid(P_PID, static_cast<id_t>(tid_), &news,
                   WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL);
   } while (done != 0 && errno == EINTR);
-  if (done == 0 && news.si_pid == 0) return State::kWaiting;
+  if (done == 0 && news.si_pid == 0) {
+    stopped_since_ = now;
+    return State::kWaiting;
+  }
   if (done != 0 || (news.si_code != CLD_TRAPPED && news.si_code != CLD_STOPPED)) {
     if (done == 0 && !IsOurChild(tid_)) waitpid(tid_, nullptr, __WALL | WNOHANG);
     tid_ = 0;

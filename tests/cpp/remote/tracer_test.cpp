@@ -5,8 +5,13 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <ctime>
+#include <thread>
+
+#include "sampler/remote/promptness.h"
 #include "tests/cpp/support/spinning_child.h"
 
 namespace pystrobe::remote {
@@ -48,6 +53,30 @@ TEST(Tracer, HoldsForTheTimeOfTheCopy) {
   EXPECT_EQ(child.tracer(), 0);
 }
 
+// Who was let go has the CPU before the tracer, which all others come before here, looks again.
+TEST(Tracer, WhatTheThreadRunsIsNotHeld) {
+  LateChild child(milliseconds(0));
+  child.WaitForState('R');
+  const int cpu = sched_getcpu();
+  ASSERT_TRUE(PinTo(child.pid(), cpu));
+  ASSERT_EQ(setpriority(PRIO_PROCESS, static_cast<id_t>(child.pid()), 19), 0);
+  clockid_t child_clock;
+  ASSERT_EQ(clock_getcpuclockid(child.pid(), &child_clock), 0);
+  std::thread([&] {
+    const sched_param none{};
+    ASSERT_TRUE(PinTo(0, cpu));
+    ASSERT_EQ(sched_setscheduler(0, SCHED_IDLE, &none), 0);
+    const auto tracer = Tracer::Start();
+    ASSERT_TRUE(tracer.has_value());
+    const Nanoseconds start = MonotonicNow(), ran_before = internal::ReadClock(child_clock);
+    Nanoseconds held{};
+    for (int i = 0; i < 20; ++i) held += (*tracer)->Hold(child.pid(), [] {}).held;
+    const Nanoseconds ran = internal::ReadClock(child_clock) - ran_before;
+    EXPECT_GT(ran, milliseconds(10));
+    EXPECT_LE(held, MonotonicNow() - start - ran / 2);
+  }).join();
+}
+
 TEST(Tracer, WhatDoesNotStopCostsNothingAndIsLetGoWhenItDoes) {
   LateChild child(milliseconds(400));
   child.WaitForState('D');
@@ -64,6 +93,23 @@ TEST(Tracer, WhatDoesNotStopCostsNothingAndIsLetGoWhenItDoes) {
   while (child.tracer() != 0 && MonotonicNow() < deadline) usleep(1000);
   EXPECT_EQ(child.tracer(), 0);
   child.WaitForState('R');
+}
+
+TEST(Tracer, WhatStopsLateWasNotHeldBefore) {
+  LateChild child(milliseconds(400));
+  child.WaitForState('D');
+  auto tracer = Tracer::Start();
+  ASSERT_TRUE(tracer.has_value());
+  const Nanoseconds start = MonotonicNow();
+  Tracer::Outcome outcome;
+  Nanoseconds held{};
+  while (!outcome.stopped && MonotonicNow() < start + std::chrono::seconds(10)) {
+    outcome = (*tracer)->Hold(child.pid(), [] {});
+    held += outcome.held;
+  }
+  ASSERT_TRUE(outcome.stopped);
+  EXPECT_GT(MonotonicNow() - start, milliseconds(150)) << "it was not late";
+  EXPECT_LT(held, milliseconds(100)) << "what it waited by itself is not our doing";
 }
 
 TEST(Tracer, ItsEndLetsGoOfWhatNeverStopped) {
