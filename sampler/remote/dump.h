@@ -31,7 +31,7 @@ struct DumpFrame {
 
 struct DumpThread {
   pid_t tid = 0;
-  std::string name;  ///< as threading has it, else as the kernel has it
+  std::string name;  ///< as ThreadTable::UpdateNames has it
   uint64_t interpreter = 0;
   bool holds_gil = false;  ///< free-threaded builds: attached
   char state = '?';     ///< as /proc has it: R running, S sleeping, D waiting for a disk, T stopped

@@ -160,9 +160,7 @@ Result<void> ThreadTable::Refresh(const Tick& tick) {
     }
     LockDomain* domain = DomainOf(thread);
     if (domain == nullptr) continue;
-    auto name = KernelName(context_.target.pid(), thread.tid);
-    // As the threading module calls it, should the program import that.
-    if (name && thread.tid == context_.target.pid()) name = "MainThread";
+    const auto name = KernelName(context_.target.pid(), thread.tid);
     if (!name) {
       not_looked_at = Wrap(name.error(), "thread {}", thread.tid);
       continue;
@@ -228,16 +226,31 @@ void ThreadTable::UpdateNames() {
   lacks_names_ = false;
   for (auto& thread : threads_) {
     const auto& names = all.Of(thread->id().interpreter);
-    auto it = names.find(thread->id().pthread);
-    if (it == names.end()) {
-      lacks_names_ = true;
+    const auto it = names.find(thread->id().pthread);
+    if (it != names.end()) {
+      Rename(*thread, it->second);
       continue;
     }
-    StringId name = context_.tables.Intern(it->second);
-    if (context_.tables.thread(thread->index()).name != name) {
-      context_.tables.RenameThread(thread->index(), name);
-    }
+    lacks_names_ = true;
+    if (thread->id().tid == context_.target.pid()) NameLeader(*thread, names.empty());
   }
+}
+
+// The thread with which the process began, which the program has no name for. The threading module
+// would call it so, should the program import that; but up to 3.12 it calls the thread so that
+// imports it, and every interpreter has a module of its own.
+void ThreadTable::NameLeader(SampledThread& thread, bool no_names) {
+  if (no_names && thread.id().interpreter_id == 0) {
+    Rename(thread, "MainThread");
+  } else if (const auto name = KernelName(context_.target.pid(), thread.id().tid)) {
+    Rename(thread, *name);
+  }
+}
+
+void ThreadTable::Rename(const SampledThread& thread, const std::string& name) {
+  const StringId id = context_.tables.Intern(name);
+  if (context_.tables.thread(thread.index()).name == id) return;
+  context_.tables.RenameThread(thread.index(), id);
 }
 
 uint64_t ThreadTable::total_run_delay() const {

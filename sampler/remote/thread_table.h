@@ -62,7 +62,8 @@ class ThreadTable {
   void FlushAll();
   /// The last call but for figures and names: yields all that is left.
   void FinishAll(const Tick& tick);
-  /// Names threads as the program does, where it does; else as the kernel does.
+  /// Names threads as the program does, where it does; else as the kernel does. The main thread of
+  /// a program that does not import threading is MainThread.
   void UpdateNames();
   /// The same some times more after a thread was found that the program had no name for: it gives
   /// one when the thread first has the lock (threading.Thread._bootstrap_inner). Call it often.
@@ -84,6 +85,8 @@ class ThreadTable {
   void NoteListed(std::span<const PyThread> listed, Address newest_interpreter);
   void ForgetGone();
   void Drop(SampledThread& thread, const Tick& tick);
+  void NameLeader(SampledThread& thread, bool no_names);
+  void Rename(const SampledThread& thread, const std::string& name);
 
   RunContext& context_;
   std::vector<std::unique_ptr<SampledThread>> threads_;

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from typing import Any
 
@@ -49,6 +50,32 @@ def test_the_main_thread_has_its_name_without_the_threading_module(
     with running(newest, "fib") as target:
         names = [thread["name"] for thread in pystrobe.dump(target.pid)["threads"]]
     assert names == ["MainThread"]
+
+
+def test_the_main_thread_is_the_one_that_the_program_takes_for_it(
+    pystrobe: Pystrobe, interpreter: Interpreter
+) -> None:
+    """Up to 3.12 that is the thread that imports threading."""
+    lines = [
+        "import _thread, os, time",
+        "def first():",
+        "    import threading as t",
+        "    mine = t.main_thread().ident == t.get_ident()",
+        "    print(t.get_native_id() if mine else os.getpid(), flush=True)",
+        "    time.sleep(60)",
+        "_thread.start_new_thread(first, ())",
+        "time.sleep(60)",
+    ]
+    command = interpreter.command("-I", "-S", "-c", "\n".join(lines))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as target:
+        try:
+            assert target.stdout
+            main = int(target.stdout.readline())
+            threads = pystrobe.dump(target.pid)["threads"]
+        finally:
+            target.kill()
+    assert len(threads) == 2
+    assert [thread["tid"] for thread in threads if thread["name"] == "MainThread"] == [main]
 
 
 def test_waiting_threads_are_shown_exactly(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
