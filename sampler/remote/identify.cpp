@@ -44,9 +44,20 @@ std::string FindPypy(const std::string& executable, const std::vector<Module>& m
   return library == modules.end() ? std::string() : library->path;
 }
 
+/// With the /proc of another pid namespace every number is somebody else's.
+std::optional<Error> WhyForeignProc() {
+  const auto self = ReadLink("/proc/self");
+  if (!self || *self == std::to_string(getpid())) return std::nullopt;
+  return Error{ErrorCode::kPermission,
+               fmt::format("/proc is of another pid namespace: we are process {}, and there {}",
+                           getpid(), *self),
+               "Mount one for this namespace: mount -t proc proc /proc (unshare --mount-proc)."};
+}
+
 }  // namespace
 
 std::optional<Error> WhyNoProgram(pid_t pid) {
+  if (auto error = WhyForeignProc()) return error;
   auto stat =
       pid > 0 ? ReadTaskStat(pid, pid) : Result<TaskStat>(Fail(ErrorCode::kNotFound, "not a pid"));
   if (!stat) {

@@ -162,6 +162,17 @@ def test_of_another_user_it_says_who_and_how(newest: Interpreter, tmp_path: Path
 
 
 @ROOT_ONLY
+def test_the_proc_of_another_pid_namespace_is_no_help(newest: Interpreter) -> None:
+    with running(newest, "census") as target:
+        command = ["unshare", "--pid", "--fork", str(probe_path()), str(target.pid)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    seen = json.loads(done.stdout)
+    assert seen["error"] == PERMISSION
+    assert "/proc is of another pid namespace" in seen["message"]
+    assert "mount -t proc" in seen["hint"]
+
+
+@ROOT_ONLY
 def test_one_that_protects_itself(tmp_path: Path) -> None:
     tool = _for_everybody(tmp_path)
     script = "import ctypes, time; ctypes.CDLL(None).prctl(4, 0); print(flush=True); time.sleep(60)"
