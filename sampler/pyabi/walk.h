@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The frame walker: bytes in, frames out. Pure: no I/O, no allocation in the steady state, safe on
-// any input (a fuzz target). One walker for every version and every engine. [any thread]
+// any input. One walker for every version and every engine. [any thread]
 #pragma once
 
 #include <cstddef>

@@ -310,8 +310,17 @@ void CopyJob::LookAtSubject() {
   subject_look->awake = awake_before;
   subject_look->unsure = ahead_of_switch.has_value();
   if (!subject_look->in_pause || !awake_before) return;
+  subject_look->awake = IsAwake().value_or(true);
+}
+
+void CopyJob::LookWhetherAwake() { awake_before = IsAwake().value_or(awake_before); }
+
+// Nullopt where the kernel does not tell.
+std::optional<bool> CopyJob::IsAwake() const {
+  char text[256];
   const std::string_view says = ReadInto(witness.syscall_fd, text);
-  if (!says.empty()) subject_look->awake = SaysAwake(says);
+  if (says.empty()) return std::nullopt;
+  return SaysAwake(says);
 }
 
 }  // namespace pystrobe::remote

@@ -171,6 +171,8 @@ struct CopyJob {
   void Run();
   /// The same, with nothing spent on the proof, which there is none of then.
   void RunUnproved();
+  /// Reads `awake_before` again, as time has passed since it was set.
+  void LookWhetherAwake();
   /// As Run, but while another thread of ours has the subject's CPU, `held_cpu`. There is a result
   /// only after EndBeside.
   void RunBeside(int held_cpu);
@@ -202,6 +204,7 @@ struct CopyJob {
   void ReadWitness();
   std::optional<Place> ReadPlace() const;
   void LookAtSubject();
+  std::optional<bool> IsAwake() const;
 
   std::vector<pyabi::ReadRequest> requests_;
   std::vector<size_t> first_pending_;

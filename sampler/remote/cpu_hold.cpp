@@ -16,14 +16,6 @@ constexpr Nanoseconds kNap = std::chrono::microseconds(100);
 // A holder that answers so late has lost its CPU to others; how long for is for them to say.
 constexpr Nanoseconds kLongestAnswer = std::chrono::milliseconds(5);
 
-void Relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 }  // namespace
 
 bool CpuHold::Await() {
@@ -31,7 +23,7 @@ bool CpuHold::Await() {
   State state;
   while ((state = state_.load()) == kWanted) {
     if (MonotonicNow() >= deadline && Change(kWanted, kFree)) return false;
-    Relax();
+    __builtin_ia32_pause();
   }
   if (state == kHeld) return true;
   Change(kLost, kFree);
@@ -44,7 +36,7 @@ bool CpuHold::End() {
     for (Nanoseconds waited{}; state_.load() == kEnding; waited = MonotonicNow() - start) {
       if (waited >= kLongestAnswer && Change(kEnding, kFree)) return false;
       if (waited < kSpin) {
-        Relax();
+        __builtin_ia32_pause();
       } else {
         std::this_thread::sleep_for(kNap);
       }
@@ -62,7 +54,7 @@ void CpuHold::Serve(int cpu) {
   if (!Change(kWanted, sched_getcpu() == cpu ? kHeld : kFree)) return;
   while (state_.load() == kHeld) {
     if (MonotonicNow() - begin >= kLongest) Change(kHeld, kLost);
-    Relax();
+    __builtin_ia32_pause();
   }
   const bool kept = OwnUseNow().switches == before.switches && sched_getcpu() == cpu;
   const Nanoseconds stay = kept ? MonotonicNow() - begin : ThreadCpuNow() - before.cpu;

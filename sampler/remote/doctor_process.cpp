@@ -10,6 +10,7 @@
 #include "sampler/remote/doctor.h"
 #include "sampler/remote/identify.h"
 #include "sampler/remote/permission.h"
+#include "sampler/remote/promptness.h"
 #include "sampler/remote/target.h"
 
 namespace pystrobe::remote {
@@ -133,7 +134,7 @@ Check CheckCpus(const std::vector<pid_t>& tids) {
   if (!closed.empty()) {
     check.state = CheckState::kWarn;
     check.meaning =
-        "threads running there are paused by ptrace instead of preemption, which holds "
+        "once a thread runs there, all are paused by ptrace instead of preemption, which holds "
         "them longer";
     check.cure = "Run pystrobe in the same cpuset (container) as the program.";
   }
@@ -150,19 +151,15 @@ Check CheckCpus(const std::vector<pid_t>& tids) {
 
 Check CheckScheduling(const std::vector<pid_t>& tids) {
   Check check{.name = "scheduling"};
-  size_t realtime = 0;
-  for (pid_t tid : tids) {
-    int policy = sched_getscheduler(tid) & ~SCHED_RESET_ON_FORK;
-    if (policy == SCHED_FIFO || policy == SCHED_RR || policy == 6 /* SCHED_DEADLINE */) ++realtime;
-  }
+  const auto realtime = std::ranges::count_if(tids, IsRealTime);
   check.seen = realtime == 0
                    ? "ordinary"
                    : fmt::format("{} real-time thread{}", realtime, realtime == 1 ? "" : "s");
   if (realtime > 0) {
     check.state = CheckState::kWarn;
     check.meaning =
-        "they cannot be preempted by the sampler: ptrace is used instead, which holds "
-        "them longer";
+        "they cannot be preempted by the sampler: once it comes to one, it pauses all threads "
+        "by ptrace instead, which holds them longer";
   }
   return check;
 }

@@ -16,6 +16,10 @@ constexpr Nanoseconds kProbePatience = std::chrono::milliseconds(300);
 // A copy made beside the target's CPU while that is held; a longer one may last longer than the
 // hold.
 constexpr Nanoseconds kShortCopy = CpuHold::kLongest / 4;
+// Making a copy beside the target's CPU costs us some 150 us, four times as much as leaving it to
+// the probe. Which of the two it is may decide how low a limit of overhead keeps the rate, so
+// between these nothing changes.
+constexpr Nanoseconds kUnhurried = std::chrono::milliseconds(5), kHurried = kUnhurried / 2;
 
 }  // namespace
 
@@ -51,6 +55,10 @@ Result<void> Pauser::Check() const {
   return {};
 }
 
+void Pauser::ExpectEvery(Nanoseconds period) {
+  has_time_ = period >= (has_time_ ? kHurried : kUnhurried);
+}
+
 PauseTicket Pauser::Begin(CopyJob& job, pid_t tid, int cpu) {
   PauseTicket ticket;
   if (failure_) return ticket;
@@ -67,7 +75,7 @@ PauseTicket Pauser::Begin(CopyJob& job, pid_t tid, int cpu) {
     job.RunUnproved();
     // There will be no better ones.
     for (ThreadCopy* thread : job.threads) thread->plan->Confirm();
-    ticket.outcome = {job.read_ok, false, {}};
+    ticket.outcome = {.copied = job.read_ok};
     if (shares_cpu_) ticket.outcome.held_for = PacersWork();
   }
   return ticket;
@@ -113,12 +121,16 @@ bool Pauser::CopyBeside(CopyJob& job, PauseTicket& ticket) {
   job.RunUnproved();
   if (MonotonicNow() - job.began >= kShortCopy) return false;
   const bool has_moved = job.subject_cpu >= 0 && job.subject_cpu != probe.cpu();
+  job.LookWhetherAwake();
   if (!has_moved && !probe.RunBeside(job)) {
     ticket.in_vain = probe.TakeStay();
     return false;
   }
   ticket.outcome = OutcomeOf(job);
-  if (has_moved) ticket.outcome.holds = 0;
+  if (has_moved) {
+    ticket.outcome.holds = 0;
+    ticket.outcome.disturbed = false;
+  }
   return true;
 }
 
@@ -129,6 +141,7 @@ PauseOutcome Pauser::Finish(PauseTicket& ticket, const CopyJob& job) {
   ticket.outcome = OutcomeOf(job);
   if (ticket.in_vain > Nanoseconds::zero()) {
     ticket.outcome.held_for += ticket.in_vain;
+    ticket.outcome.disturbed = true;
     ++ticket.outcome.holds;
   }
   return ticket.outcome;
@@ -155,7 +168,10 @@ uint32_t Pauser::EndAhead() {
 }
 
 PauseOutcome Pauser::OutcomeOf(const CopyJob& job) {
-  return {job.read_ok, job.HeldStill(), job.took};
+  return {.copied = job.read_ok,
+          .held = job.HeldStill(),
+          .held_for = job.took,
+          .disturbed = job.descheduled};
 }
 
 void Pauser::WaitFor(Probe& probe) {
@@ -187,7 +203,7 @@ PauseOutcome Pauser::CopyByPtrace(CopyJob& job, pid_t tid) {
   job.stopped = true;
   const Tracer::Outcome hold = tracer_->Hold(tid, [&job] { job.Run(); });
   if (hold.stopped && job.read_ok) job.threads.front()->plan->Confirm();
-  return {job.read_ok, hold.stopped && job.read_ok, hold.held};
+  return {.copied = job.read_ok, .held = hold.stopped && job.read_ok, .held_for = hold.held};
 }
 
 void Pauser::NoteWhereWeAre(int target_cpu) {

@@ -25,6 +25,7 @@ struct PauseOutcome {
   Nanoseconds held_for{};  ///< by our clock, without the context switches around it; where the
                            ///< pacer is on the target's CPU, all that it did there since last
   uint32_t holds = 1;      ///< how often the subject's CPU was taken, some of it in vain
+  bool disturbed = false;  ///< others had that CPU while it was ours
 };
 
 /// A copy under way or done; Pauser::Finish ends it.
@@ -45,9 +46,10 @@ class Pauser {
   /// Begins the job with the subject thread `tid` held on `cpu` (where it was seen last). The job
   /// and its threads must stay untouched until Finish.
   PauseTicket Begin(CopyJob& job, pid_t tid, int cpu);
-  /// True: there is time before each copy to see to it that the target waits for less. The calling
-  /// thread makes them all, none ahead, and spins for the probe.
-  void TakeTime(bool has_time) { has_time_ = has_time; }
+  /// How far copies are apart. Where there is time before each, it is taken to make the target wait
+  /// for less: the calling thread then makes the copies itself, none ahead, and spins for the
+  /// probe; but not those that are long, or not alone, or for which the CPU could not be kept.
+  void ExpectEvery(Nanoseconds period);
   bool takes_time() const { return has_time_; }
   /// Waits for the job where it is not done.
   PauseOutcome Finish(PauseTicket& ticket, const CopyJob& job);

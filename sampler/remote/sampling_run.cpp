@@ -24,10 +24,6 @@ constexpr int kMostBeginnings = 3;
 constexpr Nanoseconds kPromptBeginning = std::chrono::milliseconds(1);
 // Looks are begun at most so long before their time: what they find is taken over after the last.
 constexpr Nanoseconds kHorizon = std::chrono::milliseconds(20);
-// Making a copy beside the target costs us some 150 us, four times as much as leaving it to the
-// probe, and the target half as much. Which of the two it is may decide how low a limit of overhead
-// keeps the rate, so between these nothing changes.
-constexpr Nanoseconds kUnhurried = std::chrono::milliseconds(5), kHurried = kUnhurried / 2;
 
 std::string HostName() {
   utsname name{};
@@ -99,8 +95,7 @@ void SamplingRun::NoteStealing() {
 }
 
 void SamplingRun::ApplyRate() {
-  const bool unhurried = pauser_.takes_time();
-  pauser_.TakeTime(deadlines_.period() >= (unhurried ? kHurried : kUnhurried));
+  pauser_.ExpectEvery(deadlines_.period());
   DeadlineSeries series = deadlines_.series();
   series.last_ns -= start_.count();
   sink_.Expect(series);

@@ -207,10 +207,7 @@ void TickSampler::Complete(Look& look) {
     if (Good(look) || tries == kMostTries) break;
     ++outcome_.retries;
     if (!look.ticket.outcome.held) NoteIfGone(*look.subject);
-    if (!look.domain->free_threaded() && !Choose(look)) {
-      outcome_.held += HeldFor(look, std::nullopt);
-      return;
-    }
+    if (!look.domain->free_threaded() && !ChooseAgain(look)) return;
   }
   look.copied = look.ticket.outcome.copied && !IsHalfDone(look);
   if (look.copied) return;
@@ -220,12 +217,24 @@ void TickSampler::Complete(Look& look) {
   if (look.subject->clock().Read()) outcome_.failed = true;
 }
 
+// What was copied of another subject is settled with that one's wait, not with the next one's.
+bool TickSampler::ChooseAgain(Look& look) {
+  SampledThread* const before = look.subject;
+  const bool chosen = Choose(look);
+  if (chosen && look.subject == before) return true;
+  SampledThread* const now = std::exchange(look.subject, before);
+  outcome_.held += HeldFor(look, std::nullopt);
+  look.subject = now;
+  look.held = {};
+  return chosen;
+}
+
 void TickSampler::EndCopy(Look& look) {
   look.ticket.outcome = pauser_.Finish(look.ticket, look.job);
   look.begun = false;
   look.held.copies += look.ticket.outcome.holds;
   look.held.copying += look.ticket.outcome.held_for;
-  look.held.disturbed |= look.job.descheduled;
+  look.held.disturbed |= look.ticket.outcome.disturbed;
   if (look.job.subject_cpu >= 0) look.subject->set_last_cpu(look.job.subject_cpu);
 }
 

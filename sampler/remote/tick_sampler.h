@@ -93,6 +93,8 @@ class TickSampler {
   static void Reset(Look& look, LockDomain& domain, SampledThread* subject);
   /// Chooses whom to look at under the lock. False when nobody ran, or the target is gone.
   bool Choose(Look& look);
+  /// The same where another copy is needed.
+  bool ChooseAgain(Look& look);
   void Begin(Look& look);
   /// Where threads are stopped by ptrace: copies a subject that sleeps without stopping it, for
   /// some system calls fail when their thread is stopped (epoll_wait with EINTR, signal(7)). False

@@ -80,7 +80,7 @@ TEST_F(PauserTest, PreemptsOnTheCpuItIsGiven) {
 
 TEST_F(PauserTest, WithTimeItCopiesBesideTheCpuThatIsHeld) {
   Pauser pauser(PauseMode::kPreempt);
-  pauser.TakeTime(true);
+  pauser.ExpectEvery(seconds(1));
   CopyJob& job = NewJob(cpu_);
   if (CopyHeld(pauser, job, cpu_).held && sched_getcpu() == cpu_) GTEST_SKIP() << "one CPU only";
   PauseTicket ticket = pauser.Begin(job, gettid(), cpu_);
@@ -101,13 +101,43 @@ TEST_F(PauserTest, WithTimeItCopiesBesideTheCpuThatIsHeld) {
 
 TEST_F(PauserTest, WithTimeWhatIsNotHeldWhereItRunsIsNotProved) {
   Pauser pauser(PauseMode::kPreempt);
-  pauser.TakeTime(true);
+  pauser.ExpectEvery(seconds(1));
   CopyJob& job = NewJob(cpu_);
   thread_.rseq_cpu = static_cast<uint32_t>(cpu_) + 1;
-  for (int i = 0; i < 20; ++i) EXPECT_FALSE(Copy(pauser, job, cpu_).held);
+  for (int i = 0; i < 20; ++i) {
+    const PauseOutcome outcome = Copy(pauser, job, cpu_);
+    EXPECT_FALSE(outcome.held);
+    if (job.own_cpu >= 0) continue;  // made on the CPU itself, as there is no other
+    EXPECT_EQ(outcome.holds, 0U);
+    EXPECT_FALSE(outcome.disturbed) << "nobody was held whom others could disturb";
+  }
   const Nanoseconds until = MonotonicNow() + seconds(10);
   pauser.Sleep(until);
   EXPECT_LT(MonotonicNow(), until) << "such a copy is seen to at once";
+}
+
+TEST_F(PauserTest, WithTimeACopyThatIsNotAloneIsLeftToTheProbe) {
+  Pauser pauser(PauseMode::kPreempt);
+  pauser.ExpectEvery(seconds(1));
+  CopyJob& job = NewJob(cpu_);
+  job.alone = false;
+  if (CopyHeld(pauser, job, cpu_).held && sched_getcpu() == cpu_) GTEST_SKIP() << "one CPU only";
+  PauseTicket ticket = pauser.Begin(job, gettid(), cpu_);
+  EXPECT_NE(ticket.probe, nullptr);
+  pauser.Finish(ticket, job);
+}
+
+TEST(Pauser, TakesTimeAtLowRatesAndDoesNotWaver) {
+  Pauser pauser(PauseMode::kNone);
+  const auto takes_time_every = [&](double ms) {
+    pauser.ExpectEvery(Nanoseconds(static_cast<int64_t>(ms * 1e6)));
+    return pauser.takes_time();
+  };
+  EXPECT_FALSE(takes_time_every(4.9));
+  EXPECT_TRUE(takes_time_every(5));
+  EXPECT_TRUE(takes_time_every(2.5));
+  EXPECT_FALSE(takes_time_every(2.4));
+  EXPECT_FALSE(takes_time_every(4.9));
 }
 
 // Somebody keeps taking the CPU away, by moving the probe off it and back.
@@ -115,7 +145,7 @@ TEST_F(PauserTest, WhatTheProbeLosesIsCopiedAgainAndCounted) {
   Pauser pauser(PauseMode::kPreempt);
   CopyJob& job = NewJob(cpu_);
   if (CopyHeld(pauser, job, cpu_).held && sched_getcpu() == cpu_) GTEST_SKIP() << "one CPU only";
-  pauser.TakeTime(true);
+  pauser.ExpectEvery(seconds(1));
   const pid_t probe = testing::ThreadOfOurs("probe");
   ASSERT_GT(probe, 0);
   std::atomic<bool> stop{false};
@@ -132,6 +162,7 @@ TEST_F(PauserTest, WhatTheProbeLosesIsCopiedAgainAndCounted) {
     const PauseOutcome outcome = Copy(pauser, job, cpu_);
     most_holds = std::max(most_holds, outcome.holds);
     EXPECT_EQ(outcome.held, job.HeldStill());
+    EXPECT_TRUE(outcome.disturbed || outcome.holds < 2);
   }
   stop = true;
   mover.join();
