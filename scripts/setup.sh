@@ -34,6 +34,7 @@ test   golang-go         go
 test   chromium          chromium
 test   chromium-driver   chromedriver
 test   strace            strace
+test   gdb               gdb
 lint   clang-format-19   clang-format-19
 lint   clang-tidy-19     clang-tidy-19
 matrix debootstrap       debootstrap
