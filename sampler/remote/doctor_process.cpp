@@ -175,7 +175,7 @@ std::vector<Check> CheckProcess(pid_t pid) {
     return checks;
   }
   auto threads = target->ListThreads();
-  for (Check& check : CheckInterpreter(target->info(), threads ? threads->size() : 0)) {
+  for (Check& check : CheckInterpreter(target->info(), threads ? threads->threads.size() : 0)) {
     checks.push_back(std::move(check));
   }
   std::vector<pid_t> tids = ListTasks(pid).value_or(std::vector<pid_t>{});

@@ -15,58 +15,46 @@ constexpr Nanoseconds kSettledFor = std::chrono::seconds(1);
 
 }  // namespace
 
-SampledThread::SampledThread(RunContext& context, const PyThread& thread, ThreadIndex index,
-                             const Tick& now, AccountedTime& accounted)
+SampledThread::SampledThread(RunContext& context, const PyThread& thread, KernelThread& kernel)
     : context_(context),
       thread_(thread),
-      index_(index),
-      plan_(context.target.layout(), thread.tstate),
-      clock_(context.files, context.target.pid(), thread.tid),
-      ledger_(OpenLedger(now, accounted)) {
+      kernel_(kernel),
+      state_{thread_},
+      plan_(context.target.layout(), thread.tstate) {
+  kernel_.Add(&state_);
   copy_.plan = &plan_;
   if (auto stat = ReadTaskStat(context.target.pid(), thread.tid)) last_cpu_ = stat->processor;
 }
 
-ThreadLedger SampledThread::OpenLedger(const Tick& now, AccountedTime& accounted) {
-  const auto stat = clock_.Read();
-  if (accounted == nullptr) {
-    const Nanoseconds unwatched = MonotonicNow() - now.previous;
-    accounted = std::make_shared<KernelAccount>(
-        KernelAccount::OfNewThread(stat.value_or(SchedStat{}), unwatched));
-  }
-  return {Timeline(index_, context_.start, context_.samples), now, stat, accounted};
-}
-
-void SampledThread::BeginAt(Nanoseconds now) { ledger_.BeginAt(now, clock_.Read()); }
-
 bool SampledThread::MayHaveRun(const Tick& now) {
-  auto stat = clock_.Read();
+  ThreadLedger& ledger = kernel_.ledger();
+  auto stat = clock().Read();
   if (!stat) {
     Miss(now);
     return false;
   }
   looked_ = *stat;
   // Not what the kernel says, but what it said last: nothing is certain.
-  if (clock_.unknown()) {
-    ledger_.SeeAlive(now);
+  if (!clock().exact() || clock().unknown()) {
+    ledger.SeeAlive(now);
     return true;
   }
-  if (clock_.exact()) return !ledger_.SeeStill(now, looked_);
-  ledger_.SeeAlive(now);
-  return true;
+  // The thread may have been looked at with another interpreter's stack since this one's was taken.
+  const bool still = ledger.SeeStill(now, looked_);
+  return !still || !has_stack_ || !SameRun(copied_, looked_);
 }
 
 bool SampledThread::StoodStillSince() {
-  if (!clock_.exact() || clock_.Running()) return false;
-  auto stat = clock_.Read();
+  if (!clock().exact() || clock().Running()) return false;
+  auto stat = clock().Read();
   return stat && SameRun(*stat, looked_);
 }
 
 bool SampledThread::SleepsDuring(CopyJob& job) {
-  const auto stat = clock_.Read();
+  const auto stat = clock().Read();
   if (!stat) return false;
   looked_ = *stat;
-  if (!clock_.exact() || clock_.Running()) return false;
+  if (!clock().exact() || clock().Running()) return false;
   job.RunUnproved();
   return StoodStillSince();
 }
@@ -89,33 +77,34 @@ void SampledThread::Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy) {
 CpuWitness SampledThread::Witness() {
   if (auto offset = context_.target.info().rseq_offset) {
     return {thread_.pthread + static_cast<uint64_t>(*offset) + kRseqCpuId, -1,
-            clock_.schedstat_fd(), clock_.syscall_fd()};
+            clock().schedstat_fd(), clock().syscall_fd()};
   }
-  return {0, clock_.stat_fd(), clock_.schedstat_fd(), clock_.syscall_fd()};
+  return {0, clock().stat_fd(), clock().schedstat_fd(), clock().syscall_fd()};
 }
 
 bool SampledThread::TakeCopy(const Tick& tick, uint8_t flags, const std::optional<TaskLook>& look,
                              Names names) {
+  state_.has_frames = !copy_.frames.empty();
+  current_ = kernel_.IsCurrent(state_, context_.target.layout(), copy_.memory);
   const size_t common = CountCommon(tick.time);
   const std::span changed(copy_.frames.data(), copy_.frames.size() - common);
   if (names == Names::kAll && !context_.codes.CanName(changed, tick.time)) return false;
   Finding found{.tick = tick, .flags = flags};
   if (look) {
     found.task = *look;
-  } else if (auto stat = clock_.Read()) {
-    found.task = {*stat, clock_.Running()};
+  } else if (auto stat = clock().Read()) {
+    found.task = {*stat, clock().Running()};
   } else {
     Miss(tick);
     return true;
   }
   if (!InternStack(common, tick.time)) found.flags |= kSampleIncomplete;
-  found.stack = path_.empty() ? base_ : path_.back();
-  ledger_.Take(found);
+  found.stack = stack();
+  has_stack_ = true;
+  standing_flags_ = found.flags & kStandingFlags;
+  copied_ = found.task.stat;
+  if (current_) kernel_.ledger().Take(found);
   return true;
-}
-
-void SampledThread::Finish(const Tick& tick) {
-  ledger_.Finish(tick, !gone() && clock_.Read().has_value());
 }
 
 // Equal frames from the root on have equal stacks: only what changed is looked up.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One Python thread of the target while it is sampled: its clock, its last stack and what to
-// predict of it. The samples it yields are made by its ThreadLedger.
+// What one interpreter of the target has on a thread while that is sampled: its last stack and what
+// to predict of it. Its samples are made by the KernelThread's ledger.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 #include "profiler/model/recording.h"
 #include "sampler/remote/code_cache.h"
 #include "sampler/remote/copy_job.h"
+#include "sampler/remote/kernel_thread.h"
 #include "sampler/remote/stack_plan.h"
 #include "sampler/remote/target.h"
 #include "sampler/remote/task_clock.h"
-#include "sampler/remote/thread_ledger.h"
 #include "sampler/remote/tick.h"
 
 namespace pystrobe::remote {
@@ -40,19 +40,19 @@ enum class Names {
 /// [one thread: the pacer]
 class SampledThread {
  public:
-  /// `accounted`: of thread.tid; a null pointee starts it at what the kernel says now.
-  SampledThread(RunContext& context, const PyThread& thread, ThreadIndex index, const Tick& now,
-                AccountedTime& accounted);
-
-  /// The recording begins now: what was before is not counted, and samples yielded before are void.
-  void BeginAt(Nanoseconds now);
+  /// `kernel`: of thread.tid; outlives this.
+  SampledThread(RunContext& context, const PyThread& thread, KernelThread& kernel);
+  ~SampledThread() { kernel_.Remove(&state_); }
+  SampledThread(const SampledThread&) = delete;
+  SampledThread& operator=(const SampledThread&) = delete;
 
   const PyThread& id() const { return thread_; }
-  ThreadIndex index() const { return index_; }
+  KernelThread& kernel() { return kernel_; }
+  ThreadIndex index() const { return kernel_.index(); }
   ThreadCopy& copy() { return copy_; }
-  TaskClock& clock() { return clock_; }
+  TaskClock& clock() { return kernel_.clock(); }
   /// The kernel no longer knows the thread.
-  bool gone() const { return ledger_.gone(); }
+  bool gone() const { return kernel_.ledger().gone(); }
 
   /// False when the thread certainly did not run since its last sample: it was off CPU then and was
   /// not put on one since. Its stack is what it was.
@@ -69,46 +69,36 @@ class SampledThread {
     return TaskLook{looked_, false, false};
   }
   /// True when the last look found the thread off CPU.
-  bool off_cpu() const { return ledger_.off_cpu(); }
+  bool off_cpu() const { return kernel_.ledger().off_cpu(); }
 
   /// Makes `job` one of copying this thread's stack into `copy` with this thread held. `gil`: of
   /// its interpreter; null without one.
   void Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy);
-  /// HeldTime's, of this thread.
-  Nanoseconds& held_pending() { return held_pending_; }
   int last_cpu() const { return last_cpu_; }
   void set_last_cpu(int cpu) { last_cpu_ = cpu; }
 
-  /// Takes over the stack in copy() and yields the samples that end at `tick`. `look`: of the
-  /// moment of the copy; nullopt: the kernel is asked now. False, and nothing is taken, where all
-  /// names are asked for and a frame has none. A thread that is found gone has none of it either.
+  /// Takes over the stack in copy(), and yields the thread's samples that end at `tick` where the
+  /// interpreter is current there. `look`: of the moment of the copy; nullopt: the kernel is asked
+  /// now. False, and nothing is taken, where all names are asked for and a frame has none. A thread
+  /// that is found gone has none of it either.
   bool TakeCopy(const Tick& tick, uint8_t flags, const std::optional<TaskLook>& look, Names names);
 
   /// What MayHaveRun saw; and whether the thread is awake now, a moment later.
-  TaskLook LookNow() { return {looked_, clock_.Running(), false}; }
+  TaskLook LookNow() { return {looked_, clock().Running(), false}; }
 
   /// The thread was found gone.
-  void Miss(const Tick& now) { ledger_.Miss(now); }
-  /// As ThreadLedger's.
-  void Flush() { ledger_.Flush(); }
-  /// The last call of all, at `tick`: yields all that is left.
-  void Finish(const Tick& tick);
+  void Miss(const Tick& now) { kernel_.ledger().Miss(now); }
 
-  /// The last stack taken, and of its SampleFlag bits those that hold while the thread does not
-  /// run.
-  bool has_stack() const { return ledger_.has_stack(); }
-  StackId stack() const { return ledger_.stack(); }
-  uint8_t standing_flags() const { return ledger_.standing_flags(); }
+  /// The last stack taken, and those of kStandingFlags that it had.
+  bool has_stack() const { return has_stack_; }
+  StackId stack() const { return path_.empty() ? base_ : path_.back(); }
+  uint8_t standing_flags() const { return standing_flags_; }
+  /// As of that: the thread's time was this interpreter's.
+  bool current() const { return current_; }
   const std::vector<pyabi::RawFrame>& frames() const { return frames_; }
   const std::vector<FrameLocals>& locals() const { return locals_; }
 
-  /// What the kernel charged it between the look before the last and the last one.
-  const KernelAccount::Charge& last_charge() const { return ledger_.last_charge(); }
-  /// Time it waited for a CPU, in all.
-  uint64_t total_run_delay() const { return ledger_.total_run_delay(); }
-
  private:
-  ThreadLedger OpenLedger(const Tick& now, AccountedTime& accounted);
   /// Makes the stack in copy() the thread's: its last id in path_. The first `common` frames, from
   /// the root on, are known. False when a frame of it could not be named.
   bool InternStack(size_t common, Nanoseconds now);
@@ -119,15 +109,18 @@ class SampledThread {
 
   RunContext& context_;
   PyThread thread_;
-  ThreadIndex index_;
+  KernelThread& kernel_;
+  ThreadState state_;
   StackPlan plan_;
   ThreadCopy copy_;
-  TaskClock clock_;
-  ThreadLedger ledger_;
 
   SchedStat looked_;  // what MayHaveRun saw
   int last_cpu_ = 0;
-  Nanoseconds held_pending_{};
+
+  bool has_stack_ = false;
+  bool current_ = true;
+  uint8_t standing_flags_ = 0;
+  SchedStat copied_;  // what the kernel said when the last stack was taken
 
   std::vector<pyabi::RawFrame> frames_;  // of the last stack, leaf first
   std::vector<FrameLocals> locals_;      // of the last stack, where asked for

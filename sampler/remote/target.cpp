@@ -209,14 +209,14 @@ Result<Target> Target::Open(pid_t pid) {
     Target target(std::move(*info), memory, std::move(program->address_space), std::move(ids));
     auto threads = target.ListThreads();
     if (!threads) return std::unexpected(threads.error());
-    RseqFinding rseq = FindRseq(pid, memory, modules, *threads);
+    RseqFinding rseq = FindRseq(pid, memory, modules, threads->threads);
     target.info_.rseq_offset = rseq.offset;
     target.info_.rseq_reason = std::move(rseq.reason);
     return target;
   }
 }
 
-Result<std::vector<PyThread>> Target::ListThreads() const {
+Result<ThreadStates> Target::ListThreads() const {
   Error last{ErrorCode::kUnreadable, "", ""};
   for (int attempt = 0; attempt < kListTries; ++attempt) {
     if (attempt > 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -229,7 +229,7 @@ Result<std::vector<PyThread>> Target::ListThreads() const {
     if (auto done = ids_->Resolve(memory_, info_.layout, states->threads); !done) {
       return std::unexpected(done.error());
     }
-    return std::move(states->threads);
+    return states;
   }
   return Wrap(last, "the list of threads of process {} made no sense {} times", info_.pid,
               kListTries);

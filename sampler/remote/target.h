@@ -31,6 +31,12 @@ struct PyThread {
   pid_t tid = 0;         ///< in the sampler's pid namespace; 0 when it could not be found
 };
 
+/// The interpreters of a process, the youngest first, and the threads of each.
+struct ThreadStates {
+  std::vector<Address> interpreters;
+  std::vector<PyThread> threads;
+};
+
 /// What is known about a target; constant while it does not exec.
 struct TargetInfo {
   pid_t pid = 0;
@@ -72,7 +78,7 @@ class Target {
   /// All thread states of all interpreters, as they are now. A list that changes while it is read
   /// is read again; threads that are being born or dying may be missing. Fails with kExited when
   /// the process is gone, kUnreadable when the lists made no sense several times over.
-  Result<std::vector<PyThread>> ListThreads() const;
+  Result<ThreadStates> ListThreads() const;
 
   /// True while the same program runs in the process: it did not exit, and did not exec.
   bool StillThere() const;

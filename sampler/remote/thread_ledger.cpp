@@ -7,9 +7,6 @@
 namespace pystrobe::remote {
 namespace {
 
-// What stays true of a thread for as long as it does not run.
-constexpr uint8_t kStandingFlags = kSampleMarked | kSampleIncomplete | kSampleGil;
-
 // Pauses are not yet in the run delay of the sample they belong to; each takes about half of this.
 constexpr Nanoseconds kShortestSleep = std::chrono::microseconds(60);
 
@@ -76,8 +73,8 @@ Moment Lifetime::End() const {
 }
 
 ThreadLedger::ThreadLedger(const Timeline& timeline, const Tick& now,
-                           const std::optional<SchedStat>& stat, AccountedTime account)
-    : timeline_(timeline), account_(std::move(account)) {
+                           const std::optional<SchedStat>& stat, const KernelAccount& account)
+    : timeline_(timeline), account_(account) {
   const uint64_t tick_before = now.number > 0 ? now.number - 1 : 0;
   timeline_.SetEnd({tick_before, now.previous + (now.time - now.previous) / 2});
   life_.See({tick_before, now.previous});
@@ -96,7 +93,7 @@ void ThreadLedger::BeginAt(Nanoseconds now, const std::optional<SchedStat>& stat
   last_time_ = now;
   unseen_cpu_ns_ = total_run_delay_ = 0;
   was_running_ = false;
-  if (stat) account_->SkipTo(*stat);
+  if (stat) account_.SkipTo(*stat);
 }
 
 bool ThreadLedger::SeeStill(const Tick& now, const SchedStat& stat) {
@@ -117,7 +114,7 @@ bool ThreadLedger::IsAwake(const Finding& found) const {
 }
 
 uint64_t ThreadLedger::Settle(const SchedStat& stat) {
-  last_charge_ = account_->Settle(stat);
+  last_charge_ = account_.Settle(stat);
   total_run_delay_ += last_charge_.run_delay_ns;
   return last_charge_.cpu_ns;
 }

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -46,8 +45,8 @@ class KernelAccount {
   SchedStat accounted_;
 };
 
-/// Interpreters that take turns on one kernel thread share its account.
-using AccountedTime = std::shared_ptr<KernelAccount>;
+/// Of SampleFlag, what stays true of a thread for as long as it does not run.
+inline constexpr uint8_t kStandingFlags = kSampleMarked | kSampleIncomplete | kSampleGil;
 
 /// A point on the sampling clock. `tick` is the last one up to it.
 struct Moment {
@@ -138,7 +137,7 @@ class ThreadLedger {
   /// Of a thread found at `now`; it may have been born at any time since the tick before. `stat`:
   /// of it, then; nullopt: it is gone already.
   ThreadLedger(const Timeline& timeline, const Tick& now, const std::optional<SchedStat>& stat,
-               AccountedTime account);
+               const KernelAccount& account);
 
   /// The recording begins now: what was before is not counted, and samples yielded before are void.
   void BeginAt(Nanoseconds now, const std::optional<SchedStat>& stat);
@@ -163,10 +162,6 @@ class ThreadLedger {
   bool gone() const { return life_.gone(); }
   /// True when the last look found the thread off CPU.
   bool off_cpu() const { return off_cpu_; }
-  /// The last stack seen, and of its SampleFlag bits those that hold while the thread does not run.
-  bool has_stack() const { return has_stack_; }
-  StackId stack() const { return stack_; }
-  uint8_t standing_flags() const { return standing_flags_; }
   /// What the kernel charged between the look before the last and the last one.
   const KernelAccount::Charge& last_charge() const { return last_charge_; }
   /// Time it waited for a CPU, in all.
@@ -190,7 +185,7 @@ class ThreadLedger {
 
   Timeline timeline_;
   Lifetime life_;
-  AccountedTime account_;
+  KernelAccount account_;
   KernelAccount::Charge last_charge_;
   uint64_t total_run_delay_ = 0;
 

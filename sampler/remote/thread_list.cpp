@@ -60,7 +60,7 @@ Result<ThreadStates> ReadThreadStates(const Memory& memory, const Layout& layout
   ThreadStates result;
   auto head = memory.Read<Address>(runtime + layout.runtime.interpreters_head);
   if (!head) return Fail(ErrorCode::kUnreadable, "the runtime at {:#x} is unreadable", runtime);
-  std::vector<Address> seen;
+  std::vector<Address>& seen = result.interpreters;
   for (Address interpreter = *head; interpreter != 0;) {
     if (!LooksLikeObject(interpreter) || seen.size() >= kMaxInterpreters ||
         std::find(seen.begin(), seen.end(), interpreter) != seen.end()) {
@@ -77,7 +77,6 @@ Result<ThreadStates> ReadThreadStates(const Memory& memory, const Layout& layout
     }
     interpreter = *next;
   }
-  result.interpreters = seen.size();
   return result;
 }
 

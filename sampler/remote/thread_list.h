@@ -10,16 +10,10 @@
 
 namespace pystrobe::remote {
 
-/// What could be read of the lists that begin in `runtime`.
-struct ThreadStates {
-  size_t interpreters = 0;
-  /// `tid` is what the thread state says: a number of the target's own pid namespace, or 0 (3.10-).
-  std::vector<PyThread> threads;
-};
-
-/// Reads the lists once. Fails with kUnreadable, saying what was seen, when they do not fit
-/// together: every state must point back to its interpreter and to its neighbour. A change while
-/// they are read looks the same, so a caller tries again. [any thread]
+/// Reads the lists that begin in `runtime` once. `tid` is what the thread state says: a number of
+/// the target's own pid namespace, or 0 (3.10-). Fails with kUnreadable, saying what was seen, when
+/// they do not fit together: every state must point back to its interpreter and to its neighbour. A
+/// change while they are read looks the same, so a caller tries again. [any thread]
 Result<ThreadStates> ReadThreadStates(const pyabi::Memory& memory, const pyabi::Layout& layout,
                                       Address runtime);
 

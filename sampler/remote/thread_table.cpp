@@ -113,29 +113,21 @@ bool ThreadTable::LacksThreads() {
   const auto unknown =
       std::ranges::find_if_not(heads_, [this](Address head) { return head == 0 || IsKnown(head); });
   Address sought = unknown != heads_.end() ? *unknown : 0;
-  if (newest_interpreter != newest_interpreter_) sought = newest_interpreter;
+  if (interpreters_.empty() || newest_interpreter != interpreters_.front()) {
+    sought = newest_interpreter;
+  }
   if (std::exchange(sought_, sought) != sought) searches_ = 0;
   return sought != 0 && searches_ < kMostSearches;
 }
 
-void ThreadTable::NoteListed(std::span<const PyThread> listed, Address newest_interpreter) {
-  ++searches_;
-  newest_interpreter_ = newest_interpreter;
-  interpreters_.clear();
-  for (const PyThread& thread : listed) interpreters_.push_back(thread.interpreter);
-  std::ranges::sort(interpreters_);
-  const auto rest = std::ranges::unique(interpreters_);
-  interpreters_.erase(rest.begin(), rest.end());
-}
-
 Result<void> ThreadTable::Refresh(const Tick& tick) {
-  const auto newest_interpreter = context_.target.memory().Read<Address>(
-      context_.target.info().runtime + context_.target.layout().runtime.interpreters_head);
   auto listed = context_.target.ListThreads();
   if (!listed) return std::unexpected(listed.error());
-  NoteListed(*listed, newest_interpreter.value_or(0));
+  ++searches_;
+  interpreters_ = std::move(listed->interpreters);
+  std::vector<PyThread>& threads = listed->threads;
   HashMap<Address, const PyThread*> now;
-  for (const PyThread& thread : *listed) {
+  for (const PyThread& thread : threads) {
     if (thread.tid != 0) now.emplace(thread.tstate, &thread);
   }
   std::erase_if(threads_, [&](const std::unique_ptr<SampledThread>& thread) {
@@ -144,36 +136,24 @@ Result<void> ThreadTable::Refresh(const Tick& tick) {
       now.erase(it);
       return false;
     }
-    Drop(*thread, tick);
+    for (auto& domain : domains_) domain->Remove(thread.get());
     return true;
   });
-  ForgetGone();
+  ForgetGone(tick);
   for (auto it = refused_.begin(); it != refused_.end();) {
     it = now.contains(it->first) ? std::next(it) : refused_.erase(it);
   }
+  // A thread is that of the interpreter that was first on it.
+  std::ranges::stable_sort(threads, {}, &PyThread::interpreter_id);
   bool added = false;
   Result<void> not_looked_at;
-  for (const PyThread& thread : *listed) {
+  for (const PyThread& thread : threads) {
     if (!now.contains(thread.tstate)) continue;
-    if (auto it = refused_.find(thread.tstate); it != refused_.end() && it->second == thread.tid) {
-      continue;
+    if (const auto done = Add(thread, tick)) {
+      added |= *done;
+    } else {
+      not_looked_at = Wrap(done.error(), "thread {}", thread.tid);
     }
-    LockDomain* domain = DomainOf(thread);
-    if (domain == nullptr) continue;
-    const auto name = KernelName(context_.target.pid(), thread.tid);
-    if (!name) {
-      not_looked_at = Wrap(name.error(), "thread {}", thread.tid);
-      continue;
-    }
-    Tables& tables = context_.tables;
-    ThreadIndex index = tables.AddThread(
-        {static_cast<uint64_t>(thread.tid), thread.interpreter_id, tables.Intern(*name)});
-    auto& fresh = threads_.emplace_back(
-        std::make_unique<SampledThread>(context_, thread, index, tick, accounted_[thread.tid]));
-    if (fresh->gone() && !fresh->clock().unknown()) refused_[thread.tstate] = thread.tid;
-    exact_clock_ = exact_clock_ && fresh->clock().exact();
-    domain->Add(fresh.get());
-    added = true;
   }
   std::erase_if(domains_, [](const auto& domain) { return domain->threads.empty(); });
   for (auto& domain : domains_) domain->NoteListed();
@@ -185,32 +165,62 @@ Result<void> ThreadTable::Refresh(const Tick& tick) {
   return not_looked_at;
 }
 
-void ThreadTable::Drop(SampledThread& thread, const Tick& tick) {
-  thread.Miss(tick);
-  thread.Finish(tick);
-  run_delay_of_gone_ += thread.total_run_delay();
-  for (auto& domain : domains_) domain->Remove(&thread);
+Result<bool> ThreadTable::Add(const PyThread& thread, const Tick& tick) {
+  if (auto it = refused_.find(thread.tstate); it != refused_.end() && it->second == thread.tid) {
+    return false;
+  }
+  LockDomain* domain = DomainOf(thread);
+  if (domain == nullptr) return false;
+  const auto kernel_thread = KernelThreadOf(thread, tick);
+  if (!kernel_thread) return std::unexpected(kernel_thread.error());
+  auto& fresh =
+      threads_.emplace_back(std::make_unique<SampledThread>(context_, thread, **kernel_thread));
+  if (fresh->gone() && !fresh->clock().unknown()) refused_[thread.tstate] = thread.tid;
+  exact_clock_ = exact_clock_ && fresh->clock().exact();
+  domain->Add(fresh.get());
+  return true;
+}
+
+Result<KernelThread*> ThreadTable::KernelThreadOf(const PyThread& thread, const Tick& tick) {
+  if (auto it = kernel_threads_.find(thread.tid); it != kernel_threads_.end()) {
+    return it->second.get();
+  }
+  const pid_t pid = context_.target.pid();
+  const auto name = KernelName(pid, thread.tid);
+  if (!name) return std::unexpected(name.error());
+  const ThreadIndex index = context_.tables.AddThread(
+      {static_cast<uint64_t>(thread.tid), thread.interpreter_id, context_.tables.Intern(*name)});
+  auto made = std::make_unique<KernelThread>(context_.files, pid, thread.tid,
+                                             Timeline(index, context_.start, context_.samples),
+                                             index, tick);
+  return kernel_threads_.emplace(thread.tid, std::move(made)).first->second.get();
 }
 
 // A kernel thread id may be given to another thread later.
-void ThreadTable::ForgetGone() {
-  HashSet<pid_t> live;
-  for (const auto& thread : threads_) live.insert(thread->id().tid);
-  for (auto it = accounted_.begin(); it != accounted_.end();) {
-    it = live.contains(it->first) ? std::next(it) : accounted_.erase(it);
+void ThreadTable::ForgetGone(const Tick& tick) {
+  for (auto it = kernel_threads_.begin(); it != kernel_threads_.end();) {
+    KernelThread& thread = *it->second;
+    if (!thread.states().empty()) {
+      ++it;
+      continue;
+    }
+    thread.ledger().Miss(tick);
+    thread.Finish(tick);
+    run_delay_of_gone_ += thread.ledger().total_run_delay();
+    it = kernel_threads_.erase(it);
   }
 }
 
 void ThreadTable::BeginAt(Nanoseconds now) {
-  for (auto& thread : threads_) thread->BeginAt(now);
+  for (const auto& [tid, thread] : kernel_threads_) thread->BeginAt(now);
 }
 
 void ThreadTable::FlushAll() {
-  for (auto& thread : threads_) thread->Flush();
+  for (const auto& [tid, thread] : kernel_threads_) thread->ledger().Flush();
 }
 
 void ThreadTable::FinishAll(const Tick& tick) {
-  for (auto& thread : threads_) thread->Finish(tick);
+  for (const auto& [tid, thread] : kernel_threads_) thread->Finish(tick);
 }
 
 void ThreadTable::UpdateNewNames(Nanoseconds now) {
@@ -222,40 +232,38 @@ void ThreadTable::UpdateNewNames(Nanoseconds now) {
 }
 
 void ThreadTable::UpdateNames() {
-  ThreadNames all(context_.target.memory(), context_.target.layout());
+  ThreadNames names(context_.target.memory(), context_.target.layout());
+  Tables& tables = context_.tables;
   lacks_names_ = false;
-  for (auto& thread : threads_) {
-    const auto& names = all.Of(thread->id().interpreter);
-    const auto it = names.find(thread->id().pthread);
-    if (it != names.end()) {
-      Rename(*thread, it->second);
-      continue;
-    }
-    lacks_names_ = true;
-    if (thread->id().tid == context_.target.pid()) NameLeader(*thread, names.empty());
+  for (const auto& [tid, thread] : kernel_threads_) {
+    const auto name = NameOf(*thread, names);
+    if (!name) continue;
+    const StringId id = tables.Intern(*name);
+    if (tables.thread(thread->index()).name != id) tables.RenameThread(thread->index(), id);
   }
 }
 
-// The thread with which the process began, which the program has no name for. The threading module
-// would call it so, should the program import that; but up to 3.12 it calls the thread so that
-// imports it, and every interpreter has a module of its own.
-void ThreadTable::NameLeader(SampledThread& thread, bool no_names) {
-  if (no_names && thread.id().interpreter_id == 0) {
-    Rename(thread, "MainThread");
-  } else if (const auto name = KernelName(context_.target.pid(), thread.id().tid)) {
-    Rename(thread, *name);
+// Nullopt where it keeps the name that it has.
+std::optional<std::string> ThreadTable::NameOf(const KernelThread& thread, ThreadNames& names) {
+  for (const ThreadState* state : thread.states()) {
+    const auto& of_interpreter = names.Of(state->id.interpreter);
+    const auto it = of_interpreter.find(state->id.pthread);
+    if (it != of_interpreter.end()) return it->second;
   }
-}
-
-void ThreadTable::Rename(const SampledThread& thread, const std::string& name) {
-  const StringId id = context_.tables.Intern(name);
-  if (context_.tables.thread(thread.index()).name == id) return;
-  context_.tables.RenameThread(thread.index(), id);
+  lacks_names_ = true;
+  if (thread.tid() != context_.target.pid()) return std::nullopt;
+  // The thread with which the process began. The threading module would call it so, should the
+  // program import that; but up to 3.12 it calls the thread so that imports it, and every
+  // interpreter has a module of its own.
+  const PyThread& first = thread.states().front()->id;
+  if (first.interpreter_id == 0 && names.Of(first.interpreter).empty()) return "MainThread";
+  const auto name = KernelName(context_.target.pid(), thread.tid());
+  return name ? std::optional(*name) : std::nullopt;
 }
 
 uint64_t ThreadTable::total_run_delay() const {
   uint64_t total = run_delay_of_gone_;
-  for (auto& thread : threads_) total += thread->total_run_delay();
+  for (const auto& [tid, thread] : kernel_threads_) total += thread->ledger().total_run_delay();
   return total;
 }
 

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "profiler/base/hash_map.h"
@@ -42,6 +43,8 @@ struct LockDomain {
   SampledThread* Next(size_t& turn) const;
 };
 
+class ThreadNames;
+
 /// Keeps up with threads that come and go. [one thread: the pacer]
 class ThreadTable {
  public:
@@ -56,7 +59,7 @@ class ThreadTable {
   /// runtime's (Python/pystate.c). Of a state that Refresh does not bring in (its thread has not
   /// begun, or has ended and left it) this is said only for some calls of Refresh.
   bool LacksThreads();
-  /// As SampledThread::BeginAt, for all there are.
+  /// As KernelThread::BeginAt, for all there are.
   void BeginAt(Nanoseconds now);
   /// Yields what every thread has pending.
   void FlushAll();
@@ -82,23 +85,22 @@ class ThreadTable {
   LockDomain* DomainOf(const PyThread& thread);
   std::optional<Address> GilOf(Address interpreter) const;
   bool IsKnown(Address tstate) const;
-  void NoteListed(std::span<const PyThread> listed, Address newest_interpreter);
-  void ForgetGone();
-  void Drop(SampledThread& thread, const Tick& tick);
-  void NameLeader(SampledThread& thread, bool no_names);
-  void Rename(const SampledThread& thread, const std::string& name);
+  /// False where the thread cannot be looked at.
+  Result<bool> Add(const PyThread& thread, const Tick& tick);
+  Result<KernelThread*> KernelThreadOf(const PyThread& thread, const Tick& tick);
+  void ForgetGone(const Tick& tick);
+  std::optional<std::string> NameOf(const KernelThread& thread, ThreadNames& names);
 
   RunContext& context_;
+  HashMap<pid_t, std::unique_ptr<KernelThread>> kernel_threads_;
   std::vector<std::unique_ptr<SampledThread>> threads_;
   std::vector<std::unique_ptr<LockDomain>> domains_;
-  HashMap<pid_t, AccountedTime> accounted_;  // by kernel thread
-  HashMap<Address, pid_t> refused_;          // by state: the thread, which /proc does not show us
+  HashMap<Address, pid_t> refused_;  // by state: the thread, which /proc does not show us
   bool lacks_names_ = false;
   Nanoseconds naming_wait_{}, next_naming_{};
-  std::vector<Address> interpreters_;  // that have threads
-  Address newest_interpreter_ = 0;
-  Address sought_ = 0;  // first in a list, and not in the table
-  int searches_ = 0;    // for that, in vain
+  std::vector<Address> interpreters_;  // the youngest first
+  Address sought_ = 0;                 // first in a list, and not in the table
+  int searches_ = 0;                   // for that, in vain
   std::vector<Address> heads_;
   std::vector<pyabi::ReadRequest> requests_;
   uint64_t run_delay_of_gone_ = 0;

@@ -263,7 +263,7 @@ void TickSampler::Record(Look& look) {
     const bool proved = all_frozen || other.StoodStillSince();
     outcome_.taken |= TakeStack(look, other, proved, look.other_looks[i]);
   }
-  outcome_.held += HeldFor(look, taken ? WaitedFor(look) : std::nullopt);
+  outcome_.held += HeldFor(look, taken && look.subject->current() ? WaitedFor(look) : std::nullopt);
   const bool calm = held && look.held.copies == 1 && look.others.empty() && !job.new_codes &&
                     job.SubjectHoldsLock();
   calm_looks_ = calm ? calm_before_ + 1 : 0;
@@ -276,7 +276,7 @@ void TickSampler::Record(Look& look) {
 
 std::optional<Waiting> TickSampler::WaitedFor(Look& look) {
   if (!look.subject->clock().exact()) return std::nullopt;
-  const KernelAccount::Charge& charge = look.subject->last_charge();
+  const KernelAccount::Charge& charge = look.subject->kernel().ledger().last_charge();
   return Waiting{Nanoseconds(static_cast<int64_t>(charge.run_delay_ns)), charge.switches};
 }
 
@@ -291,7 +291,7 @@ Nanoseconds TickSampler::HeldFor(Look& look, const std::optional<Waiting>& waite
       break;
   }
   look.held.waited = waited;
-  return held_time_.Estimate(look.held, look.subject->held_pending());
+  return held_time_.Estimate(look.held, look.subject->kernel().held_pending());
 }
 
 bool TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved,

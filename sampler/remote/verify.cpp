@@ -175,7 +175,7 @@ Result<Verified> LookOnce(const Memory& memory, const Layout& layout, Address ru
   }
   for (Address gil : FindGils(memory, layout, runtime, listed)) checker.CheckGil(gil, listed);
   if (checker.bad() > checker.good()) return Fail(ErrorCode::kUnsupported, "{}", checker.seen());
-  return Verified{checker.code_type(), states->interpreters, states->threads.size(),
+  return Verified{checker.code_type(), states->interpreters.size(), states->threads.size(),
                   checker.good()};
 }
 

@@ -306,6 +306,24 @@ def test_more_threads_than_descriptors(pystrobe: Pystrobe, newest: Interpreter) 
         assert (thread["total"]["cpu_ns"] > 0) == busy, thread["name"]
 
 
+def test_a_thread_is_in_one_interpreter_at_a_time(
+    pystrobe: Pystrobe, interpreter: Interpreter
+) -> None:
+    if interpreter.minor < (3, 12):
+        pytest.skip("sub-interpreters share a lock, and nothing tells which of them a thread is in")
+    with running(interpreter, "nested_interpreter") as target:
+        recorded = pystrobe.attach(target.pid, seconds=4, rate=500)
+        truth = percent(target.stop()["wall"])
+    report = recorded.json("--idle")
+    assert [thread["tid"] for thread in report["threads"]] == [target.pid]
+    assert report["total"]["wall_ns"] == pytest.approx(report["quality"]["duration_ns"], rel=0.01)
+    names = ("outer_spin", "outer_nap", "inner_spin", "inner_nap")
+    wall = share_of(recorded.collapsed("--idle", "--mode", "wall", "--unit", "ns"), names)
+    inner = wall["inner_spin"] + wall["inner_nap"]
+    seen = {"outer_spin": wall["outer_spin"], "inner": inner, "outer_nap": wall["outer_nap"]}
+    assert seen == pytest.approx(truth, abs=6)
+
+
 @pytest.mark.slow
 def test_thousands_of_threads(pystrobe: Pystrobe, newest: Interpreter) -> None:
     with running(newest, "manythreads", "3000") as target:

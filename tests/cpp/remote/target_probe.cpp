@@ -36,7 +36,7 @@ int Probe(pid_t pid) {
   auto threads = target->ListThreads();
   if (!threads) return PrintError(threads.error()), 1;
   std::vector<std::string> items;
-  for (const PyThread& thread : *threads) {
+  for (const PyThread& thread : threads->threads) {
     items.push_back(fmt::format("{{\"tid\":{},\"interpreter\":{},\"pthread\":{}}}", thread.tid,
                                 thread.interpreter_id, thread.pthread));
   }

@@ -21,14 +21,13 @@ constexpr Nanoseconds kStart = seconds(1000);
 constexpr Nanoseconds kLongest = milliseconds(100);
 constexpr uint64_t kClockTick = 10'000'000;
 
-/// A thread of the kernel's, and what samples of it should account for.
-struct KernelThread {
+/// What the kernel does with a thread, and what samples of it should account for.
+struct InKernel {
   SchedStat stat, at_tick;  ///< now, and when the tick began
   bool exact = true;
   bool awake = false;
   bool ran = false;  ///< since the tick before
   bool lives = true;
-  AccountedTime account;
   uint64_t first_cpu_ns = 0, first_run_delay_ns = 0;  ///< accounted for from there on ...
   uint64_t last_cpu_ns = 0, last_run_delay_ns = 0;    ///< ... to what was looked at
 
@@ -38,9 +37,8 @@ struct KernelThread {
   }
 };
 
-/// A Python thread: one that an interpreter has on a kernel thread.
 struct Watched {
-  KernelThread* kernel = nullptr;
+  InKernel* kernel = nullptr;
   std::vector<Sample> samples;
   std::unique_ptr<ThreadLedger> ledger;
   Moment begin, seen, end;
@@ -55,7 +53,7 @@ class History {
     for (auto& thread : threads_) {
       thread->ledger->BeginAt(kStart, thread->kernel->Says(thread->kernel->stat));
       thread->begin = thread->seen = {0, kStart};
-      KernelThread& kernel = *thread->kernel;
+      InKernel& kernel = *thread->kernel;
       kernel.first_cpu_ns = kernel.last_cpu_ns = kernel.Says(kernel.stat).cpu_ns;
       kernel.first_run_delay_ns = kernel.last_run_delay_ns = kernel.Says(kernel.stat).run_delay_ns;
     }
@@ -84,26 +82,25 @@ class History {
   bool Chance(uint64_t in) { return Below(in) == 0; }
 
   void AddKernelThread() {
-    auto& kernel = kernels_.emplace_back(std::make_unique<KernelThread>());
+    auto& kernel = kernels_.emplace_back(std::make_unique<InKernel>());
     kernel->exact = !Chance(4);
     kernel->stat = {Below(100'000'000), Below(1'000'000), 1};
     const SchedStat stat = kernel->Says(kernel->stat);
     const Nanoseconds unwatched = tick_.time - tick_.previous + microseconds(10);
-    kernel->account = std::make_shared<KernelAccount>(KernelAccount::OfNewThread(stat, unwatched));
     const bool all = stat.cpu_ns <= static_cast<uint64_t>(unwatched.count());
     kernel->first_cpu_ns = all ? 0 : stat.cpu_ns;
     kernel->last_cpu_ns = kernel->first_cpu_ns;
     kernel->first_run_delay_ns = kernel->last_run_delay_ns = stat.run_delay_ns;
     kernel->at_tick = kernel->stat;
-    for (uint64_t count = Chance(3) ? 2 : 1; count > 0; --count) AddThread(*kernel);
+    AddThread(*kernel, KernelAccount::OfNewThread(stat, unwatched));
   }
 
-  void AddThread(KernelThread& kernel) {
+  void AddThread(InKernel& kernel, const KernelAccount& account) {
     auto& thread = threads_.emplace_back(std::make_unique<Watched>());
     thread->kernel = &kernel;
     const ThreadIndex index{static_cast<uint32_t>(threads_.size())};
     thread->ledger = std::make_unique<ThreadLedger>(Timeline(index, kStart, thread->samples), tick_,
-                                                    kernel.Says(kernel.stat), kernel.account);
+                                                    kernel.Says(kernel.stat), account);
     thread->begin = {tick_.number - 1, tick_.previous + (tick_.time - tick_.previous) / 2};
     thread->seen = Moment::At(tick_);
   }
@@ -140,7 +137,7 @@ class History {
     if (holder_ == nullptr || !holder_->kernel->lives || Chance(3)) holder_ = next;
   }
 
-  void LetRun(KernelThread& kernel, uint64_t elapsed) {
+  void LetRun(InKernel& kernel, uint64_t elapsed) {
     kernel.ran = kernel.lives && !Chance(3);
     if (!kernel.ran) {
       kernel.awake = false;
@@ -178,7 +175,7 @@ class History {
   }
 
   void LookAt(Watched& thread) {
-    KernelThread& kernel = *thread.kernel;
+    InKernel& kernel = *thread.kernel;
     const bool in_pause = kernel.exact && Chance(2);
     const SchedStat stat = kernel.Says(in_pause ? kernel.stat : kernel.at_tick);
     Finding found{.tick = tick_, .task = {stat, kernel.awake, in_pause, Chance(4)}};
@@ -228,7 +225,7 @@ class History {
     EXPECT_EQ(counts, thread.end.tick - thread.begin.tick);
   }
 
-  void CheckKernelThread(const KernelThread& kernel) const {
+  void CheckKernelThread(const InKernel& kernel) const {
     uint64_t cpu_ns = 0, run_delay_ns = 0;
     for (const auto& thread : threads_) {
       if (thread->kernel != &kernel) continue;
@@ -256,7 +253,7 @@ class History {
 
   std::mt19937_64 random_;
   Tick tick_;
-  std::vector<std::unique_ptr<KernelThread>> kernels_;
+  std::vector<std::unique_ptr<InKernel>> kernels_;
   std::vector<std::unique_ptr<Watched>> threads_;
   Watched* holder_ = nullptr;
 };

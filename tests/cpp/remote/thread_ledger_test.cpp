@@ -176,7 +176,6 @@ TEST_F(ThreadLedgerTest, ASleeperWithoutProofIsNotTakenForOffCpu) {
     ledger.Take({TickOf(1), Asleep(0), kNap, flag});
     EXPECT_FALSE(ledger.off_cpu());
     EXPECT_FALSE(ledger.SeeStill(TickOf(2), {0, 0, 1}));
-    EXPECT_EQ(ledger.standing_flags(), flag);
     EXPECT_THAT(Yielded(), ElementsAre(Row{1, 1, 0, kNap, 1, flag}));
   }
 }
@@ -336,25 +335,6 @@ TEST_F(ThreadLedgerTest, WithoutAnExactClockASleepIsAnEntryATick) {
   ledger.Finish(TickOf(3), true);
   EXPECT_THAT(Yielded(), ElementsAre(Row{1'000'000, kMs, 0, kNap, 2, kSampleIdle},
                                      Row{2'000'000, kMs, 0, kNap, 1, kSampleIdle}));
-}
-
-TEST_F(ThreadLedgerTest, InterpretersOnOneKernelThreadAreChargedOnce) {
-  ThreadLedger one = Begin();
-  ThreadLedger other(Timeline(kThread, kStart, samples_), TickOf(1), SchedStat{0, 0, 1}, account_);
-  other.BeginAt(kStart, SchedStat{0, 0, 1});
-  one.Take({TickOf(2), Running(700'000), kWork, kSampleGil});
-  other.Take({TickOf(2), Running(700'000), kOther, 0});
-  EXPECT_THAT(Yielded(),
-              ElementsAre(Row{1'000'000, kMs, 700'000, kWork, 2, kSampleOnCpu | kSampleGil},
-                          Row{1'000'000, kMs, 0, kOther, 2, 0}));
-  // The second one's look is of a moment before the first one's.
-  one.Take({TickOf(3), Running(1'700'000), kWork, kSampleGil});
-  other.Take({TickOf(3), Running(1'600'000), kOther, 0});
-  one.Take({TickOf(4), Running(1'800'000), kWork, kSampleGil});
-  EXPECT_THAT(Yielded(),
-              ElementsAre(Row{2'000'000, kMs, kMs, kWork, 1, kSampleOnCpu | kSampleGil},
-                          Row{2'000'000, kMs, 0, kOther, 1, 0},
-                          Row{3'000'000, kMs, 100'000, kWork, 1, kSampleOnCpu | kSampleGil}));
 }
 
 // Our own coming may have woken it: only one that had no time to sleep was awake before.

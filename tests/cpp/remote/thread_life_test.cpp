@@ -158,7 +158,7 @@ TEST_F(ThreadLedgerTest, TimeBeforeTheFirstStackIsUnseen) {
 TEST_F(ThreadLedgerTest, ANewThreadFoundAsleepHasThatStackSinceTheTickBefore) {
   const SchedStat used{2 * kMs, 0, 3};
   ThreadLedger ledger(Timeline(kThread, kStart, samples_), TickOf(5), used,
-                      std::make_shared<KernelAccount>(SchedStat{}));
+                      KernelAccount(SchedStat{}));
   ledger.Take({TickOf(10), Asleep(2 * kMs, 3), kNap, kSampleGil});
   ledger.Finish(TickOf(10), true);
   EXPECT_THAT(

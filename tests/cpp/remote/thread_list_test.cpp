@@ -80,7 +80,7 @@ Lists Two() {
 TEST(ThreadList, AllThreadsOfAllInterpreters) {
   auto states = Two().Read();
   ASSERT_TRUE(states);
-  EXPECT_EQ(states->interpreters, 2U);
+  EXPECT_EQ(states->interpreters.size(), 2U);
   ASSERT_EQ(states->threads.size(), 3U);
   EXPECT_EQ(states->threads[0].tid, 101);
   EXPECT_EQ(states->threads[0].interpreter_id, 1U);
@@ -93,7 +93,7 @@ TEST(ThreadList, BeforeThePythonStartsThereIsNone) {
   Lists lists;
   auto states = lists.Read();
   ASSERT_TRUE(states);
-  EXPECT_EQ(states->interpreters, 0U);
+  EXPECT_EQ(states->interpreters.size(), 0U);
 }
 
 TEST(ThreadList, AStateOfAnotherInterpreterIsNoticed) {

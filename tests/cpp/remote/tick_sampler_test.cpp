@@ -158,6 +158,9 @@ TEST_F(TickSamplerTest, ALookIsOfTheTimeAtWhichItsCpuWasGivenToUs) {
   const int cpu = sched_getcpu();
   ASSERT_TRUE(PinTo(program_.pid(), cpu));
   for (int i = 0; i < 3; ++i) LookOnce();  // the probe is there, and the pacer not in its way
+  // One that has not run since would need no look.
+  const auto cpu_before = ProcessCpuOf(program_.pid());
+  while (ProcessCpuOf(program_.pid()) == cpu_before) usleep(1000);
   Hog hog(cpu);
   if (!hog.allowed()) GTEST_SKIP() << "may not make a thread real-time";
   Next(MonotonicNow());

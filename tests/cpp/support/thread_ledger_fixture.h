@@ -54,8 +54,8 @@ class ThreadLedgerTest : public ::testing::Test {
  protected:
   /// A thread found at a tick, charged so much before.
   ThreadLedger Open(const Tick& now, const std::optional<SchedStat>& stat = SchedStat{0, 0, 1}) {
-    account_ = std::make_shared<KernelAccount>(stat.value_or(SchedStat{}));
-    return {Timeline(kThread, kStart, samples_), now, stat, account_};
+    return {Timeline(kThread, kStart, samples_), now, stat,
+            KernelAccount(stat.value_or(SchedStat{}))};
   }
 
   /// A thread there from the start on.
@@ -95,7 +95,6 @@ class ThreadLedgerTest : public ::testing::Test {
   }
 
   std::vector<Sample> samples_;
-  AccountedTime account_;
 };
 
 }  // namespace pystrobe::remote

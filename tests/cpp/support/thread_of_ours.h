@@ -5,21 +5,24 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "profiler/base/proc.h"
 
 namespace pystrobe::testing {
 
-/// The one of this process' threads that the kernel knows by this name; -1: there is none.
+/// The one of this process' threads that the kernel knows by this name; -1: there is none. Of
+/// several the youngest: one that was joined may be listed for a moment still.
 inline pid_t ThreadOfOurs(std::string_view name) {
   const auto tasks = ListTasks(getpid());
   if (!tasks) return -1;
+  pid_t found = -1;
   for (const pid_t tid : *tasks) {
     const auto comm = ReadSmallFile(fmt::format("/proc/self/task/{}/comm", tid));
-    if (comm && *comm == fmt::format("{}\n", name)) return tid;
+    if (comm && *comm == fmt::format("{}\n", name)) found = std::max(found, tid);
   }
-  return -1;
+  return found;
 }
 
 }  // namespace pystrobe::testing
