@@ -268,6 +268,13 @@ ALL = [
 ]
 
 
+def revision() -> str:
+    """Of the checkout, "-dirty" where files differ from it. What is measured was built from it."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
+    done = subprocess.run(command, cwd=paths.REPOSITORY, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "no checkout"
+
+
 def versions() -> dict[str, str]:
     """What is compared, as each calls itself."""
 
@@ -279,7 +286,7 @@ def versions() -> dict[str, str]:
         return (done.stdout or done.stderr).strip().splitlines()[-1]
 
     return {
-        "pystrobe": ask([str(find_executable()), "--version"]),
+        "pystrobe": f"{ask([str(find_executable()), '--version'])} ({revision()})",
         "py-spy": ask([str(paths.PEERS / "bin" / "py-spy"), "--version"]),
         "Austin": ask([*austin_program(), "--version"]),
     }
