@@ -175,7 +175,7 @@ def test_threads_that_come_and_go_in_a_pid_namespace(
     pystrobe: Pystrobe, newest: Interpreter
 ) -> None:
     script = str(TARGETS / "threadchurn.py")
-    command = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    command = ["unshare", "--pid", "--fork", "--kill-child"]
     with subprocess.Popen(
         [*command, *newest.command(script)], stdout=subprocess.PIPE, text=True
     ) as unshare:
