@@ -271,7 +271,9 @@ ALL = [
 def revision() -> str:
     """Of the checkout, "-dirty" where files differ from it. What is measured was built from it."""
     command = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
-    done = subprocess.run(command, cwd=paths.REPOSITORY, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=paths.REPOSITORY, capture_output=True, text=True, check=False
+    )
     return done.stdout.strip() or "no checkout"
 
 
