@@ -321,7 +321,10 @@ def test_a_thread_is_in_one_interpreter_at_a_time(
     wall = share_of(recorded.collapsed("--idle", "--mode", "wall", "--unit", "ns"), names)
     inner = wall["inner_spin"] + wall["inner_nap"]
     seen = {"outer_spin": wall["outer_spin"], "inner": inner, "outer_nap": wall["outer_nap"]}
-    assert seen == pytest.approx(truth, abs=6)
+    # A missed deadline leaves the time until the next to whatever is found there.
+    quality = report["quality"]
+    missed = 50 * (quality["lost"] + quality["late"]) / quality["deadlines"]
+    assert seen == pytest.approx(truth, abs=6 + missed)
 
 
 @pytest.mark.slow
