@@ -85,8 +85,8 @@ class ThreadTable {
   LockDomain* DomainOf(const PyThread& thread);
   std::optional<Address> GilOf(Address interpreter) const;
   bool IsKnown(Address tstate) const;
-  /// False where it is refused, or its interpreter has no lock yet. Fails where the thread cannot be
-  /// looked at.
+  /// False where it is refused, or its interpreter has no lock yet. Fails where the thread cannot
+  /// be looked at.
   Result<bool> Add(const PyThread& thread, const Tick& tick);
   Result<KernelThread*> KernelThreadOf(const PyThread& thread, const Tick& tick);
   void ForgetGone(const Tick& tick);
