@@ -281,6 +281,15 @@ std::optional<Mode> ModeByName(std::string_view name) {
   return std::nullopt;
 }
 
+Result<Mode> ChooseMode(const Metadata& metadata, std::optional<Mode> asked) {
+  if (metadata.pause_mode != kBySignals) return asked.value_or(Mode::kWall);
+  if (asked.value_or(Mode::kCpu) == Mode::kCpu) return Mode::kCpu;
+  return FailWithHint(
+      ErrorCode::kInvalidArgument,
+      "To have it all, record by wall time: Profiler(mode=\"wall\"), or pystrobe attach.",
+      "the recording was made by CPU time, and has no {} time", ModeName(*asked));
+}
+
 Weights& Weights::operator+=(const Weights& other) {
   samples += other.samples;
   cpu_samples += other.cpu_samples;

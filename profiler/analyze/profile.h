@@ -26,6 +26,9 @@ enum class Mode {
 /// "wall", "cpu", "gil".
 std::string_view ModeName(Mode mode);
 std::optional<Mode> ModeByName(std::string_view name);
+/// The mode to show a recording in: `asked`, else wall, or CPU time where there is no other. Fails
+/// with kInvalidArgument where the recording does not have what is asked for.
+Result<Mode> ChooseMode(const Metadata& metadata, std::optional<Mode> asked);
 
 /// All weights of a stack or function at once, so that a report can switch between them.
 struct Weights {

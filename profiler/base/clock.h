@@ -4,6 +4,8 @@
 // [any thread] [async-signal-safe]
 #pragma once
 
+#include <pthread.h>
+
 #include <chrono>
 #include <ctime>
 
@@ -23,6 +25,11 @@ inline Nanoseconds ReadClock(clockid_t clock) {
 inline Nanoseconds MonotonicNow() { return internal::ReadClock(CLOCK_MONOTONIC); }
 /// CPU time of the calling thread.
 inline Nanoseconds ThreadCpuNow() { return internal::ReadClock(CLOCK_THREAD_CPUTIME_ID); }
+/// CPU time of a thread of this process that has not been joined. [not async-signal-safe]
+inline Nanoseconds ThreadCpuOf(pthread_t thread) {
+  clockid_t clock{};
+  return pthread_getcpuclockid(thread, &clock) == 0 ? internal::ReadClock(clock) : Nanoseconds{};
+}
 /// CPU time of this process, all threads.
 inline Nanoseconds ProcessCpuNow() { return internal::ReadClock(CLOCK_PROCESS_CPUTIME_ID); }
 /// Unix time.

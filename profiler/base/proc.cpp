@@ -208,20 +208,6 @@ Result<ScopedFd> OpenForReading(const std::string& path) {
   return fd;
 }
 
-std::optional<uint64_t> ParseStolenTicks(std::string_view stat_text) {
-  constexpr int kBefore = 7;  // user, nice, system, idle, iowait, irq, softirq (proc(5))
-  if (TakeWord(stat_text) != "cpu") return std::nullopt;
-  for (int i = 0; i < kBefore; ++i) TakeWord(stat_text);
-  uint64_t ticks = 0;
-  return ParseNumber(TakeWord(stat_text), ticks) ? std::optional(ticks) : std::nullopt;
-}
-
-std::optional<uint64_t> ReadStolenTicks() {
-  const ScopedFd file(open("/proc/stat", O_RDONLY | O_CLOEXEC));
-  char text[512];
-  return ParseStolenTicks(ReadInto(file.get(), text));
-}
-
 std::string_view ReadInto(int fd, std::span<char> buffer) {
   const ssize_t length = pread(fd, buffer.data(), buffer.size(), 0);
   return {buffer.data(), length > 0 ? static_cast<size_t>(length) : 0};

@@ -53,13 +53,12 @@ struct SchedStat {
       0;  ///< charged to the thread; of a running thread, as of its last switch or tick
   uint64_t run_delay_ns = 0;  ///< waiting on a run queue
   uint64_t switches = 0;      ///< times it was put on a CPU
+
+  /// False where the kernel keeps no such statistics: then cpu_ns counts in clock ticks. Also of a
+  /// thread that has not run yet.
+  bool exact() const { return switches > 0; }
 };
 std::optional<SchedStat> ParseSchedStat(std::string_view text);
-
-/// CPU time that a hypervisor gave to others while this machine wanted it, since boot, in clock
-/// ticks of all CPUs together: the eighth figure of /proc/stat. Nullopt where there is none.
-std::optional<uint64_t> ParseStolenTicks(std::string_view stat_text);
-std::optional<uint64_t> ReadStolenTicks();
 
 /// Fields of /proc/PID/status that we use.
 struct ProcessStatus {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profiler/base/error.h"
@@ -19,6 +20,10 @@
 
 namespace pystrobe {
 
+/// Metadata::pause_mode where each thread looked at itself in a signal handler, by its CPU time:
+/// such samples have no wall time and do not tell of the lock.
+inline constexpr std::string_view kBySignals = "signal";
+
 /// Facts known when sampling starts.
 struct Metadata {
   int64_t pid = 0;
@@ -27,10 +32,11 @@ struct Metadata {
   std::string python_version;        ///< "3.13.0", "3.14.0 free-threading build"
   std::string host;                  ///< uname nodename
   std::string pystrobe_version;
-  std::string pause_mode;          ///< begun with: "preempt", "ptrace", "none"
+  std::string pause_mode;          ///< begun with: "preempt", "ptrace", "none"; or kBySignals
   int64_t start_unix_ns = 0;       ///< wall-clock time of the start
   int64_t start_monotonic_ns = 0;  ///< CLOCK_MONOTONIC of the start; Sample::time_ns counts from it
-  double wanted_rate_hz = 0;       ///< deadlines a second that were asked for
+  double wanted_rate_hz = 0;       ///< deadlines a second that were asked for; by signals: a second
+                                   ///< of CPU time
   double max_overhead = 0;         ///< share of the target's time we may hold it, 0 = no limit
   uint32_t cpu_count = 0;          ///< CPUs online
 
@@ -57,10 +63,11 @@ struct Quality {
   /// waits for no CPU.
   int64_t run_delay_ns = 0;
   int64_t own_cpu_ns = 0;       ///< CPU time of the sampler itself
-  double achieved_rate_hz = 0;  ///< taken / duration
+  double achieved_rate_hz = 0;  ///< taken / duration; by signals: / CPU time
   double final_rate_hz = 0;     ///< the rate in force at the end (lowered by max_overhead?)
-  bool complete = false;   ///< false: the sampler was cut off; figures are as of the last block
-  std::string cpu_source;  ///< "schedstat" (exact) or "stat" (10 ms ticks)
+  bool complete = false;  ///< false: the sampler was cut off; figures are as of the last block
+  std::string
+      cpu_source;  ///< "schedstat" (exact) or "stat" (10 ms ticks); by signals: what sent them
   std::string pause_mode;  ///< in force at the end; empty: nobody wrote it down (older files)
   uint64_t thread_ns = 0;  ///< wall time of all threads together
   uint64_t unseen_ns = 0;  ///< of `thread_ns`: without a stack, in samples with kSampleUnseen
@@ -69,6 +76,10 @@ struct Quality {
   std::optional<int64_t> limited_ns;
   uint64_t cpu_ns = 0;         ///< CPU time of all threads together; 0 in older files
   uint64_t unseen_cpu_ns = 0;  ///< of `cpu_ns`: without a stack, as unseen_ns
+  uint64_t native_cut = 0;     ///< of `taken`: native frames that do not reach the thread's first
+                               ///< function; those further in are in the stack
+  uint64_t native_unfit = 0;   ///< of `taken`: native frames that fit no place between those of
+                               ///< Python; those of the innermost C functions are in the stack
 
   friend bool operator==(const Quality&, const Quality&) = default;
 };

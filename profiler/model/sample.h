@@ -29,11 +29,11 @@ enum SampleFlag : uint8_t {
 struct Sample {
   int64_t time_ns = 0;   ///< end of the interval, since the start of the recording
   uint64_t wall_ns = 0;  ///< its length
-  uint64_t cpu_ns = 0;   ///< what the kernel charged the thread in it
+  uint64_t cpu_ns = 0;   ///< of what the kernel charged the thread, sooner or later: the sums agree
   ThreadIndex thread{};
   StackId stack = kEmptyStack;
   uint32_t count = 1;  ///< deadlines covered: 1; more for a run-length entry of an idle thread; 0
-                       ///< for what it ran in the stack before, between two deadlines
+                       ///< for a part of the time between two of them
   uint8_t flags = 0;   ///< SampleFlag bits
 
   friend bool operator==(const Sample&, const Sample&) = default;

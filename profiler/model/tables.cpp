@@ -15,7 +15,8 @@ uint64_t HashOf(const StackNode& node) {
 }  // namespace
 
 size_t Tables::FunctionHash::operator()(const Function& f) const {
-  return MixBits(MixBits(Join(ToIndex(f.name), ToIndex(f.file))) + f.first_line);
+  return MixBits(MixBits(Join(ToIndex(f.name), ToIndex(f.file))) + f.first_line * 2 +
+                 (f.is_native ? 1 : 0));
 }
 
 Tables::Tables() {

@@ -20,11 +20,13 @@
 
 namespace pystrobe {
 
-/// A Python code object as a person knows it.
+/// A Python code object, or a function of machine code, as a person knows it.
 struct Function {
-  StringId name;            ///< qualified name where the interpreter has one (3.11+), else the name
-  StringId file;            ///< co_filename, as the program has it
+  StringId name;  ///< of Python: qualified where the interpreter has that (3.11+); else demangled
+  StringId file;  ///< co_filename, as the program has it; of machine code the source file where
+                  ///< that is known, else the ELF file
   uint32_t first_line = 0;  ///< line of its `def`; 0 when unknown
+  bool is_native = false;   ///< machine code
 
   friend bool operator==(const Function&, const Function&) = default;
 };

@@ -52,6 +52,7 @@ RecencyList& CalleeLists::Of(const Tables& tables, StackId parent) {
 
 bool DefinitionEncoder::Encode(const Tables& tables, size_t budget, Columns& columns) {
   size_t spent = 0;
+  uint32_t after_native = functions_;
   for (; strings_ < tables.string_count() && spent < budget; ++strings_) {
     const std::string& text = tables.text(StringId{strings_});
     AppendVarint(columns[kStringLengths], text.size());
@@ -64,6 +65,10 @@ bool DefinitionEncoder::Encode(const Tables& tables, size_t budget, Columns& col
     AppendVarint(out, Distance(ToIndex(function.name), ToIndex(last_function_.name)));
     AppendVarint(out, Distance(ToIndex(function.file), ToIndex(last_function_.file)));
     AppendVarint(out, Distance(function.first_line, last_function_.first_line));
+    if (function.is_native) {
+      AppendVarint(columns[kNativeFunctions], functions_ - after_native);
+      after_native = functions_ + 1;
+    }
     last_function_ = function;
     spent += kDefinitionBytes;
   }
@@ -122,7 +127,7 @@ void DefinitionEncoder::EncodeThreads(const Tables& tables, Columns& columns) {
 Result<void> DefinitionDecoder::Decode(const BlockUnpacker& block, Tables& tables) {
   const ByteSpan lengths = block.column(kStringLengths);
   if (auto done = DecodeStrings(lengths, block.column(kStringBytes), tables); !done) return done;
-  if (auto done = DecodeFunctions(block.column(kFunctions), tables); !done) return done;
+  if (auto done = DecodeFunctions(block, tables); !done) return done;
   if (auto done = DecodeFrames(block.column(kFrames), tables); !done) return done;
   if (auto done = DecodeStacks(block, tables); !done) return done;
   return DecodeThreads(block.column(kThreads), tables);
@@ -146,20 +151,33 @@ Result<void> DefinitionDecoder::DecodeStrings(ByteSpan lengths_column, ByteSpan 
   return {};
 }
 
-Result<void> DefinitionDecoder::DecodeFunctions(ByteSpan column, Tables& tables) {
-  ByteReader in(column);
+Result<void> DefinitionDecoder::DecodeFunctions(const BlockUnpacker& block, Tables& tables) {
+  ByteReader in(block.column(kFunctions));
+  ByteReader native(block.column(kNativeFunctions));
+  const auto next_native = [&native]() -> std::optional<uint64_t> {
+    if (native.empty()) return std::nullopt;
+    return native.Varint();
+  };
+  std::optional<uint64_t> until_native = next_native();
   while (!in.empty()) {
     const auto name = Follow(ToIndex(last_function_.name), in.Varint(), tables.string_count());
     const auto file = Follow(ToIndex(last_function_.file), in.Varint(), tables.string_count());
     const auto line = Follow(last_function_.first_line, in.Varint(), kAnyLine);
     if (!in.ok() || !name || !file || !line) return Corrupt("a function without a valid name");
-    last_function_ = {StringId{*name}, StringId{*file}, *line};
+    const bool is_native = until_native == 0;
+    if (is_native) {
+      until_native = next_native();
+    } else if (until_native) {
+      --*until_native;
+    }
+    last_function_ = {StringId{*name}, StringId{*file}, *line, is_native};
     const uint32_t expected = static_cast<uint32_t>(tables.function_count());
     if (expected >= limits_.definitions) return Corrupt("more functions than can be");
     if (ToIndex(tables.Intern(last_function_)) != expected) {
       return Corrupt("a function defined twice");
     }
   }
+  if (!native.finished() || until_native) return Corrupt("machine code of no function");
   return {};
 }
 

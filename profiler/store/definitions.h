@@ -61,7 +61,7 @@ class DefinitionDecoder {
 
  private:
   Result<void> DecodeStrings(ByteSpan lengths, ByteSpan bytes, Tables& tables);
-  Result<void> DecodeFunctions(ByteSpan column, Tables& tables);
+  Result<void> DecodeFunctions(const BlockUnpacker& block, Tables& tables);
   Result<void> DecodeFrames(ByteSpan column, Tables& tables);
   Result<void> DecodeStacks(const BlockUnpacker& block, Tables& tables);
   Result<void> DecodeThreads(ByteSpan column, Tables& tables);

@@ -33,6 +33,9 @@ void ParseLaterFields(ByteReader& in, Quality& quality) {
   if (in.empty()) return;
   quality.cpu_ns = Add(quality.cpu_ns, in.Varint());
   quality.unseen_cpu_ns = Add(quality.unseen_cpu_ns, in.Varint());
+  if (in.empty()) return;
+  quality.native_cut = Add(quality.native_cut, in.Varint());
+  quality.native_unfit = Add(quality.native_unfit, in.Varint());
 }
 
 }  // namespace
@@ -93,6 +96,8 @@ void AppendQuality(Bytes& out, const Quality& quality, const Quality& before) {
                                static_cast<uint64_t>(before.limited_ns.value_or(0))));
   AppendVarint(out, Difference(quality.cpu_ns, before.cpu_ns));
   AppendVarint(out, Difference(quality.unseen_cpu_ns, before.unseen_cpu_ns));
+  AppendVarint(out, Difference(quality.native_cut, before.native_cut));
+  AppendVarint(out, Difference(quality.native_unfit, before.native_unfit));
 }
 
 Result<void> ParseQuality(ByteSpan bytes, Quality& so_far) {

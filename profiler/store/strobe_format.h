@@ -23,6 +23,8 @@
 //   kStringBytes     UTF-8, one after another
 //   kFunctions       for each new function: zigzag name, file and first_line, each minus the last
 //                    function's
+//   kNativeFunctions where a new function is machine code: varint functions skipped since the last
+//                    such of this block
 //   kFrames          for each new frame: zigzag function minus the last frame's; zigzag line minus
 //                    the function's first_line
 //   kParentLevels    for each new stack s: u8, its parent is so many levels above s-1, 0 being s-1
@@ -102,6 +104,7 @@ enum Column : uint8_t {
   kStackRanks,
   kStackIds,
   kDeadlines,
+  kNativeFunctions,
   kColumnCount,
 };
 

@@ -81,6 +81,7 @@ class ProfileJson {
     json_.Field("unseen_ns", quality.unseen_ns);
     if (quality.limited_ns) json_.Field("limited_ns", *quality.limited_ns);
     json_.Field("cpu_ns", quality.cpu_ns).Field("unseen_cpu_ns", quality.unseen_cpu_ns);
+    json_.Field("native_cut", quality.native_cut).Field("native_unfit", quality.native_unfit);
     json_.EndObject();
   }
 
@@ -106,6 +107,7 @@ class ProfileJson {
       const Function& function = tables_.function(row.function);
       json_.NewLine().BeginObject().Field("name", FunctionName(function, tables_));
       json_.Field("file", tables_.text(function.file)).Field("line", function.first_line);
+      json_.Field("native", function.is_native);
       json_.Field("hottest_line", row.hottest_line).Key("self");
       WriteWeights(row.self);
       json_.Key("total");

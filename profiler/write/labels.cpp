@@ -71,6 +71,18 @@ std::string Rate(const Metadata& metadata, const Quality& quality) {
   return text + ")";
 }
 
+bool IsBySignals(const Metadata& metadata) { return metadata.pause_mode == kBySignals; }
+
+std::string RateBySignals(const Metadata& metadata, const Quality& quality) {
+  std::string text =
+      fmt::format(", {} a second of CPU time ({} wanted", RateText(quality.achieved_rate_hz),
+                  RateText(metadata.wanted_rate_hz));
+  if (quality.final_rate_hz < metadata.wanted_rate_hz * 0.995) {
+    text += "; no more can be had";
+  }
+  return text + ") by " + quality.cpu_source;
+}
+
 std::string Trust(const Quality& quality) {
   if (quality.taken == 0) return "";
   if (quality.proved == quality.taken) return "; all proved exact";
@@ -90,6 +102,8 @@ bool ManyLost(const Quality& quality) {
 }
 
 std::string Misses(const Metadata& metadata, const Quality& quality) {
+  // Nothing is due at a time where signals come as CPU time is used.
+  if (IsBySignals(metadata)) return fmt::format("; {} lost", GroupDigits(quality.lost));
   std::string text =
       fmt::format("; {} late, {} lost", GroupDigits(quality.late), GroupDigits(quality.lost));
   if (ManyLost(quality)) {
@@ -139,6 +153,16 @@ std::string OtherPause(const Metadata& metadata, const Quality& quality) {
                      quality.pause_mode);
 }
 
+std::string OwnCpu(const Quality& quality) {
+  return fmt::format("; own CPU {} %", PercentText(Share(quality.own_cpu_ns, quality.duration_ns)));
+}
+
+std::string CostOfSignals(const Quality& quality) {
+  return fmt::format("; its handlers took {} ({} % of the CPU time)", Time(quality.held_ns),
+                     PercentText(Share(quality.held_ns, static_cast<int64_t>(quality.cpu_ns)))) +
+         OwnCpu(quality);
+}
+
 std::string Cost(const Quality& quality) {
   std::string text = fmt::format("; target held {} ({} % of the time)", Time(quality.held_ns),
                                  PercentText(Share(quality.held_ns, quality.duration_ns)));
@@ -146,8 +170,7 @@ std::string Cost(const Quality& quality) {
     text += fmt::format("; it waited {} for a CPU in all, for us and for others",
                         Time(quality.run_delay_ns));
   }
-  return text +
-         fmt::format("; own CPU {} %", PercentText(Share(quality.own_cpu_ns, quality.duration_ns)));
+  return text + OwnCpu(quality);
 }
 
 /// More than so many percent of the whole; one or two of a short run say nothing of it.
@@ -167,22 +190,30 @@ const char* Doubt(const Quality& quality) {
 
 bool LostSome(const Quality& quality) { return IsMuch(quality.lost, quality.deadlines, 1); }
 
+/// Why a recording that is not doubtful is no more than fair; nullptr: it is good.
+const char* Reservation(const Quality& quality) {
+  if (quality.taken < kFewSamples) return "few samples";
+  if (LostSome(quality)) return "samples lost";
+  if (quality.proved != quality.taken) return "some stacks not proved";
+  if (std::max(UnseenWall(quality), UnseenCpu(quality)) > kMuchUnseen) {
+    return "much time without a stack";
+  }
+  return nullptr;
+}
+
 std::string VerdictText(const Quality& quality) {
-  const Verdict verdict = Judge(quality);
-  if (verdict == Verdict::kDoubtful) return fmt::format("doubtful ({}); ", Doubt(quality));
+  const char* doubt = Doubt(quality);
+  if (doubt != nullptr) return fmt::format("doubtful ({}); ", doubt);
   if (quality.taken < kFewestSamples) return "too few to judge; ";
-  if (verdict == Verdict::kGood) return "good; ";
-  return LostSome(quality) ? "fair (samples lost); " : "fair; ";
+  const char* reservation = Reservation(quality);
+  return reservation == nullptr ? "good; " : fmt::format("fair ({}); ", reservation);
 }
 
 }  // namespace
 
 Verdict Judge(const Quality& quality) {
   if (Doubt(quality) != nullptr) return Verdict::kDoubtful;
-  const bool good = quality.taken >= kFewestSamples && quality.proved == quality.taken &&
-                    !LostSome(quality) &&
-                    std::max(UnseenWall(quality), UnseenCpu(quality)) <= kMuchUnseen;
-  return good ? Verdict::kGood : Verdict::kFair;
+  return Reservation(quality) == nullptr ? Verdict::kGood : Verdict::kFair;
 }
 
 std::string ThreadLabel(const Thread& thread, const Tables& tables) {
@@ -220,14 +251,23 @@ std::string_view FunctionName(const Function& function, const Tables& tables) {
 std::string QualityLine(const Metadata& metadata, const Quality& quality) {
   std::string line =
       VerdictText(quality) + Counted(quality.taken, "sample", "samples") + Precision(quality.taken);
-  line += Rate(metadata, quality) + Trust(quality) + Misses(metadata, quality);
+  const bool by_signals = IsBySignals(metadata);
+  line += by_signals ? RateBySignals(metadata, quality) : Rate(metadata, quality);
+  line += Trust(quality) + Misses(metadata, quality);
   if (quality.incomplete > 0) {
     line += fmt::format(", {} incomplete", GroupDigits(quality.incomplete));
   }
   if (quality.unresolved > 0) {
     line += ", " + Counted(quality.unresolved, "frame without a name", "frames without a name");
   }
-  line += Unseen(quality) + OtherPause(metadata, quality) + Cost(quality);
+  if (quality.native_cut > 0) {
+    line += fmt::format(", native frames cut in {}", GroupDigits(quality.native_cut));
+  }
+  if (quality.native_unfit > 0) {
+    line += fmt::format(", native frames beside Python's in {}", GroupDigits(quality.native_unfit));
+  }
+  line += Unseen(quality) + OtherPause(metadata, quality);
+  line += by_signals ? CostOfSignals(quality) : Cost(quality);
   if (quality.cpu_source == "stat") line += "; CPU times from 10 ms ticks";
   if (!quality.complete) line += "; cut off: figures are as of the last block";
   return line;
@@ -236,8 +276,9 @@ std::string QualityLine(const Metadata& metadata, const Quality& quality) {
 std::string HowToGetMore(const Metadata& metadata, const Quality& quality) {
   if (WhyFewer(metadata, quality) != Fewer::kToHoldTheLimit || ManyLost(quality)) return "";
   return fmt::format(
-      "For more samples: record with -r {:.6g} and no --max-overhead; the cost is told after the "
-      "run",
+      "For more samples: record with -r {:.6g} and without --max-overhead, which lifts the limit; "
+      "the "
+      "cost is told after the run",
       metadata.wanted_rate_hz);
 }
 
@@ -247,7 +288,11 @@ std::string OriginLine(const Metadata& metadata) {
   if (!metadata.python_version.empty()) line += ", Python " + metadata.python_version;
   if (metadata.pid != 0) line += fmt::format(", process {}", metadata.pid);
   if (!metadata.host.empty()) line += " on " + metadata.host;
-  if (!metadata.pause_mode.empty()) line += ", pause " + metadata.pause_mode;
+  if (IsBySignals(metadata)) {
+    line += ", by signals";
+  } else if (!metadata.pause_mode.empty()) {
+    line += ", pause " + metadata.pause_mode;
+  }
   return line;
 }
 

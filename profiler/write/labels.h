@@ -31,12 +31,14 @@ std::string_view FunctionName(const Function& function, const Tables& tables);
 
 /// From fewer samples than this nothing is concluded.
 inline constexpr uint64_t kFewestSamples = 10;
+/// From fewer than this no verdict is good: a share may be ten points off.
+inline constexpr uint64_t kFewSamples = 100;
 
 /// A verdict on a recording, at a glance.
 enum class Verdict {
   kGood,      ///< every stack is proved exact, and hardly a sample is missing
-  kFair,      ///< up to 1 % are in doubt or missing; or there are too few samples to judge, or
-              ///< more than 10 % of the wall or CPU time is in no stack
+  kFair,      ///< up to 1 % are in doubt or missing; or there are fewer than 100 samples, or more
+              ///< than 10 % of the wall or CPU time is in no stack
   kDoubtful,  ///< more than that and more than two, or the recording was cut off
 };
 Verdict Judge(const Quality& quality);

@@ -18,8 +18,8 @@ MAGIC = b"\x89STROBE\n"
 (
     QUALITY, STRING_LENGTHS, STRING_BYTES, FUNCTIONS, FRAMES, PARENT_LEVELS, PARENT_FAR,
     CALLEE_RANKS, CALLEE_NEW, THREADS, GROUPS, TIME_LOW, TIME_HIGH, WALL_EXCEPTIONS, CPU_LOW,
-    CPU_HIGH, FLAG_RUNS, COUNT_EXCEPTIONS, STACK_RANKS, STACK_IDS, DEADLINES,
-) = range(21)  # fmt: skip
+    CPU_HIGH, FLAG_RUNS, COUNT_EXCEPTIONS, STACK_RANKS, STACK_IDS, DEADLINES, NATIVE,
+) = range(22)  # fmt: skip
 COUNTERS = [
     "deadlines",
     "samples",
@@ -107,6 +107,7 @@ class Reader:
     def __init__(self) -> None:
         self.strings = [""]
         self.functions: list[tuple[int, int, int]] = []
+        self.native_functions: set[int] = set()
         self.frames: list[tuple[int, int]] = []
         self.stacks: list[tuple[int, int]] = [(0, -1)]
         self.threads: list[list[int]] = []
@@ -119,6 +120,7 @@ class Reader:
         self.thread_times = [0, 0]
         self.limited: int | None = None
         self.cpu_times = [0, 0]
+        self.native = [0, 0]
         self.complete = False
         self.last_new_callee = 0
         self.callees: dict[int, list[int]] = {}
@@ -141,7 +143,7 @@ class Reader:
             content = In(zstandard.decompress(data[at + 9 : at + 9 + length]))
             sizes = [content.varint() for _ in range(content.varint())]
             columns = [content.take(size) for size in sizes]
-            columns += [b""] * (DEADLINES + 1 - len(columns))
+            columns += [b""] * (NATIVE + 1 - len(columns))
             assert not content.more()
             if kind == b"H":
                 self.read_metadata(In(columns[0]))
@@ -175,17 +177,23 @@ class Reader:
             self.limited = (self.limited or 0) + column.zigzag()
         if column.more():
             self.cpu_times = [time + column.zigzag() for time in self.cpu_times]
+        if column.more():
+            self.native = [count + column.zigzag() for count in self.native]
 
     def read_definitions(self, columns: list[In]) -> None:
         while columns[STRING_LENGTHS].more():
             text = columns[STRING_BYTES].take(columns[STRING_LENGTHS].varint())
             self.strings.append(text.decode())
         column = columns[FUNCTIONS]
+        first_new = len(self.functions)
         while column.more():
             name, file, line = self.functions[-1] if self.functions else (0, 0, 0)
             self.functions.append(
                 (name + column.zigzag(), file + column.zigzag(), line + column.zigzag())
             )
+        while columns[NATIVE].more():
+            first_new += columns[NATIVE].varint() + 1
+            self.native_functions.add(first_new - 1)
         column = columns[FRAMES]
         while column.more():
             function = (self.frames[-1][0] if self.frames else 0) + column.zigzag()
@@ -301,7 +309,8 @@ class Reader:
         out = list(self.metadata)
         out += [f"string {i} {text}" for i, text in enumerate(self.strings)]
         for i, (name, file, line) in enumerate(self.functions):
-            out.append(f"function {i} name {name} file {file} line {line}")
+            kind = " native" if i in self.native_functions else ""
+            out.append(f"function {i} name {name} file {file} line {line}{kind}")
         out += [f"frame {i} function {f} line {line}" for i, (f, line) in enumerate(self.frames)]
         for i, (parent, frame) in enumerate(self.stacks[1:], 1):
             out.append(f"stack {i} parent {parent} frame {frame}")
@@ -323,6 +332,8 @@ class Reader:
         if any(self.cpu_times):
             cpu, unseen = self.cpu_times
             out.append(f"quality cpu {cpu} unseen {unseen}")
+        if any(self.native):
+            out.append(f"quality native cut {self.native[0]} unfit {self.native[1]}")
         return out
 
 

@@ -85,8 +85,21 @@ export function displayName(func) {
  * @param {string} name
  */
 export function lastPart(name) {
+  if (name.includes('::')) return withoutTemplates(name).split('::').pop() || name;
   const part = /([^.\s]+)( \S+)?$/.exec(name);
   return part ? part[1] : name;
+}
+
+/**
+ * A C++ name without its template arguments.
+ * @param {string} name
+ */
+function withoutTemplates(name) {
+  for (;;) {
+    const fewer = name.replace(/(?<!operator)<[^<>]*>/g, '');
+    if (fewer === name) return name;
+    name = fewer;
+  }
 }
 
 /** @param {string} short @param {number} line */

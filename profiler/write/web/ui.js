@@ -46,6 +46,8 @@ class Page {
     });
     this.table = new Table(document.querySelector('section.table') ?? document.body,
                            (key) => this.select(key));
+    // By signals there is nothing but CPU time to choose.
+    element('modes').hidden = this.profile.meta.pause === 'signal';
     this.fillThreads();
     this.listen();
     this.refold();
@@ -328,6 +330,7 @@ class Page {
 
   /** @param {Mode} mode */
   setMode(mode) {
+    if (element('modes').hidden) return;
     this.mode = mode;
     this.refold();
   }

@@ -107,15 +107,6 @@ TEST(Status, NothingKnownGivesDefaults) {
   EXPECT_THAT(status.namespace_pids, IsEmpty());
 }
 
-TEST(StolenTicks, AreTheEighthFigureOfAllCpus) {
-  EXPECT_EQ(ParseStolenTicks("cpu  1 2 3 4 5 6 7 89 10 11\ncpu0 1 2 3 4 5 6 7 8 9 10\n"), 89U);
-  EXPECT_FALSE(ParseStolenTicks("cpu  1 2 3 4 5 6 7\n")) << "a kernel before 2.6.11";
-  EXPECT_FALSE(ParseStolenTicks("cpu0 1 2 3 4 5 6 7 8 9 10\n"));
-  EXPECT_FALSE(ParseStolenTicks("cpu  1 2 3 4 5 6 7 x"));
-  EXPECT_FALSE(ParseStolenTicks(""));
-  EXPECT_TRUE(ReadStolenTicks());
-}
-
 TEST(Proc, OurOwnProcess) {
   auto maps = ReadMaps(getpid());
   ASSERT_TRUE(maps);

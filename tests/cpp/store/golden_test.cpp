@@ -22,7 +22,7 @@ using testing::MakeThread;
 using testing::MemoryRecording;
 using testing::ToText;
 
-constexpr std::array<std::string_view, 4> kGoldenFiles = {"v1", "v1.1", "v2", "v2.1"};
+constexpr std::array<std::string_view, 5> kGoldenFiles = {"v1", "v1.1", "v2", "v2.1", "v2.2"};
 constexpr std::string_view kNewest = kGoldenFiles.back();
 
 std::string GoldenPath(std::string_view name, std::string_view extension) {
@@ -64,6 +64,8 @@ struct GoldenRecording {
       if (second == 3) quality_.limited_ns = 250'000'123;
       if (second == 3) quality_.cpu_ns = 3'600'000'000;
       if (second == 3) quality_.unseen_cpu_ns = 40'000'000;
+      if (second == 3) quality_.native_cut = 3;
+      if (second == 3) quality_.native_unfit = 1;
       if (auto done = sink.Append(tables_, samples_, quality_); !done) return done;
     }
     quality_.complete = true;
@@ -120,10 +122,14 @@ struct GoldenRecording {
     const auto line = static_cast<uint32_t>(step % 5 + 10);
     if (step % 4 == 0) return MakeStack(tables_, {{"<module>", 1}, {"main", line}});
     StackId stack = MakeStack(tables_, {{"<module>", 1}, {"main", 14, "app.py", 9}});
-    for (int depth = 0; depth < step % 13; ++depth) {
-      stack = tables_.Push(stack, testing::MakeFrame(tables_, {"fib", line, "fib.py", 3}));
-    }
+    if (step % 10 == 9) return Push(stack, {"deflate", 0, "/usr/lib/libz.so.1", 0, true});
+    if (step % 10 == 7) return Push(stack, {"std::sort(int*, int*)", 7, "sort.h", 0, true});
+    for (int depth = 0; depth < step % 13; ++depth) stack = Push(stack, {"fib", line, "fib.py", 3});
     return stack;
+  }
+
+  StackId Push(StackId stack, const testing::FrameSpec& frame) {
+    return tables_.Push(stack, testing::MakeFrame(tables_, frame));
   }
 
   Tables tables_;

@@ -19,11 +19,12 @@ struct FrameSpec {
   uint32_t line = 1;
   std::string_view file = "app.py";
   uint32_t first_line = 1;
+  bool is_native = false;
 };
 
 inline FrameId MakeFrame(Tables& tables, const FrameSpec& spec) {
-  const FunctionId function =
-      tables.Intern(Function{tables.Intern(spec.name), tables.Intern(spec.file), spec.first_line});
+  const FunctionId function = tables.Intern(Function{
+      tables.Intern(spec.name), tables.Intern(spec.file), spec.first_line, spec.is_native});
   return tables.Intern(Frame{function, spec.line});
 }
 

@@ -107,6 +107,8 @@ class RandomRecording {
     q.limited_ns = q.limited_ns.value_or(0) + static_cast<int64_t>(Below(1'000'000));
     q.cpu_ns += Below(1'000'000'000);
     q.unseen_cpu_ns += Below(1'000'000);
+    q.native_cut += Below(100);
+    q.native_unfit += Below(100);
   }
 
   FrameId MakeFrame() {
@@ -118,7 +120,7 @@ class RandomRecording {
       const StringId name = tables_.Intern(MakeName());
       const StringId file = tables_.Intern(OneIn(3) ? MakeName() : "/srv/app/main.py");
       const auto line = static_cast<uint32_t>(OneIn(20) ? Below(uint64_t{1} << 32) : Below(2000));
-      function = tables_.Intern(Function{name, file, line});
+      function = tables_.Intern(Function{name, file, line, OneIn(3)});
     } else {
       function = FunctionId{static_cast<uint32_t>(Below(tables_.function_count()))};
     }

@@ -38,6 +38,9 @@ inline std::string ToText(const Quality& q) {
   }
   if (q.limited_ns) text += fmt::format("quality limited {}\n", *q.limited_ns);
   if (q.cpu_ns != 0) text += fmt::format("quality cpu {} unseen {}\n", q.cpu_ns, q.unseen_cpu_ns);
+  if (q.native_cut + q.native_unfit != 0) {
+    text += fmt::format("quality native cut {} unfit {}\n", q.native_cut, q.native_unfit);
+  }
   return text;
 }
 
@@ -48,8 +51,8 @@ inline std::string ToText(const Tables& tables) {
   }
   for (uint32_t i = 0; i < tables.function_count(); ++i) {
     const Function& f = tables.function(FunctionId{i});
-    text += fmt::format("function {} name {} file {} line {}\n", i, ToIndex(f.name),
-                        ToIndex(f.file), f.first_line);
+    text += fmt::format("function {} name {} file {} line {}{}\n", i, ToIndex(f.name),
+                        ToIndex(f.file), f.first_line, f.is_native ? " native" : "");
   }
   for (uint32_t i = 0; i < tables.frame_count(); ++i) {
     const Frame& f = tables.frame(FrameId{i});

@@ -36,7 +36,7 @@ struct Row {
 };
 
 inline TaskLook Running(uint64_t cpu_ns, uint64_t switches = 1) {
-  return {.stat = {cpu_ns, 0, switches}, .awake = true, .in_pause = true};
+  return {.stat = {cpu_ns, 0, switches}, .awake = true, .in_pause = true, .on_cpu = OnCpu::kYes};
 }
 
 inline TaskLook Asleep(uint64_t cpu_ns, uint64_t switches = 1) {

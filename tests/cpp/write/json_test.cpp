@@ -44,14 +44,16 @@ TEST(JsonTest, WritesAStackWithAllItsWeights) {
                               "\n"
                               R"("total":{)" +
                               weights + ",\n"));
-  EXPECT_THAT(text,
-              HasSubstr(R"("functions":[)"
-                        "\n"
-                        R"({"name":"inner","file":"b.py","line":7,"hottest_line":8,"self":{)" +
-                        weights + R"(,"total":{)" + weights +
-                        "},\n"
-                        R"({"name":"outer","file":"a.py","line":1,"hottest_line":3,"self":{)" +
-                        none + R"(,"total":{)" + weights + "}],\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          R"("functions":[)"
+          "\n"
+          R"({"name":"inner","file":"b.py","line":7,"native":false,"hottest_line":8,"self":{)" +
+          weights + R"(,"total":{)" + weights +
+          "},\n"
+          R"({"name":"outer","file":"a.py","line":1,"native":false,"hottest_line":3,"self":{)" +
+          none + R"(,"total":{)" + weights + "}],\n"));
   EXPECT_THAT(text, HasSubstr(R"("threads":[)"
                               "\n"
                               R"({"name":"main","tid":42,"interpreter":0,"total":{)" +

@@ -70,7 +70,11 @@ TEST(QualityLineTest, TellsWhatFewSamplesAreGoodFor) {
     return QualityLine({}, quality);
   };
   EXPECT_THAT(samples(9), StartsWith("too few to judge; 9 samples, "));
-  EXPECT_THAT(samples(25), StartsWith("good; 25 samples (shares are known to about 20 points), "));
+  EXPECT_THAT(samples(25), StartsWith("fair (few samples); 25 samples (shares are known to about "
+                                      "20 points), "));
+  EXPECT_THAT(samples(99), StartsWith("fair (few samples); "));
+  EXPECT_THAT(samples(100),
+              StartsWith("good; 100 samples (shares are known to about 10 points), "));
   EXPECT_THAT(samples(399), HasSubstr("399 samples (shares are known to about 5 points), "));
   EXPECT_THAT(samples(400), StartsWith("good; 400 samples, "));
 }
@@ -85,7 +89,7 @@ TEST(QualityLineTest, BeginsWithAVerdict) {
   EXPECT_EQ(Judge(quality), Verdict::kFair);
   quality.lost = 98;
   quality.proved -= 98;
-  EXPECT_THAT(line(quality), StartsWith("fair; "));
+  EXPECT_THAT(line(quality), StartsWith("fair (some stacks not proved); "));
   EXPECT_EQ(Judge(quality), Verdict::kFair);
   quality.proved -= 1;
   EXPECT_THAT(line(quality), StartsWith("doubtful (stacks not proved); "));
@@ -97,7 +101,7 @@ TEST(QualityLineTest, BeginsWithAVerdict) {
   quality.complete = false;
   EXPECT_THAT(line(quality), StartsWith("doubtful (cut off); "));
   EXPECT_THAT(line({.taken = 9, .proved = 9, .complete = true}), StartsWith("too few to judge; "));
-  const Quality brief{.deadlines = 42, .taken = 40, .proved = 40, .lost = 2, .complete = true};
+  const Quality brief{.deadlines = 102, .taken = 100, .proved = 100, .lost = 2, .complete = true};
   EXPECT_THAT(line(brief), StartsWith("good; "));
 }
 
@@ -115,9 +119,10 @@ TEST(HowToGetMore, TellsWhereALimitKeptTheRateLow) {
   Quality quality = GoodRun();
   quality.final_rate_hz = 500;
   quality.limited_ns = 1;
-  EXPECT_EQ(HowToGetMore(metadata, quality),
-            "For more samples: record with -r 1000 and no --max-overhead; the cost is told after "
-            "the run");
+  EXPECT_EQ(
+      HowToGetMore(metadata, quality),
+      "For more samples: record with -r 1000 and without --max-overhead, which lifts the limit; "
+      "the cost is told after the run");
   EXPECT_EQ(HowToGetMore({.wanted_rate_hz = 1000}, GoodRun()), "") << "nothing was limited";
 }
 
@@ -217,6 +222,7 @@ TEST(QualityLineTest, TellsOfTimeWithoutAStack) {
                         "first look at a thread, in threads too brief for one or without Python, "
                         "or while the sampler had no CPU; target"));
   EXPECT_EQ(Judge(quality), Verdict::kFair);
+  EXPECT_THAT(QualityLine({}, quality), StartsWith("fair (much time without a stack); "));
   quality.cpu_ns = 1'000'000'000;
   quality.unseen_cpu_ns = 830'000'000;
   EXPECT_THAT(QualityLine({}, quality),
@@ -274,6 +280,25 @@ TEST(LabelsTest, OriginLineLeavesOutWhatIsNotKnown) {
                         .pystrobe_version = "0.1.0",
                         .pause_mode = "preempt"}),
             "pystrobe 0.1.0, Python 3.13.0, process 12 on h, pause preempt");
+}
+
+TEST(QualityLineTest, TellsOfSignals) {
+  const Metadata metadata{.pause_mode = std::string(kBySignals), .wanted_rate_hz = 1000};
+  Quality quality;
+  quality.deadlines = quality.taken = quality.proved = 500;
+  quality.cpu_ns = 2'000'000'000;
+  quality.duration_ns = 4'000'000'000;
+  quality.held_ns = 20'000'000;
+  quality.own_cpu_ns = 40'000'000;
+  quality.achieved_rate_hz = quality.final_rate_hz = 250;
+  quality.cpu_source = "CPU timer";
+  quality.pause_mode = kBySignals;
+  quality.complete = true;
+  EXPECT_EQ(
+      QualityLine(metadata, quality),
+      "good; 500 samples, 250 a second of CPU time (1,000 wanted; no more can be had) by CPU "
+      "timer; all proved exact; 0 lost; its handlers took 20.0 ms (1.0 % of the CPU time); own "
+      "CPU 1.0 %");
 }
 
 }  // namespace

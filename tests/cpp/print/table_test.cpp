@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/table.h"
+#include "profiler/print/table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <sstream>
 
-#include "cli/text.h"
+#include "profiler/print/text.h"
 #include "tests/cpp/support/memory_recording.h"
 
-namespace pystrobe::cli {
+namespace pystrobe::print {
 namespace {
 
 using ::testing::HasSubstr;
@@ -253,4 +253,4 @@ TEST_F(TableTest, SaysThatIdleThreadsAreHidden) {
 }
 
 }  // namespace
-}  // namespace pystrobe::cli
+}  // namespace pystrobe::print

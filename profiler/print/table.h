@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "cli/terminal.h"
 #include "profiler/analyze/profile.h"
+#include "profiler/print/terminal.h"
 
-namespace pystrobe::cli {
+namespace pystrobe::print {
 
 struct TableOptions {
   Mode mode = Mode::kWall;
@@ -24,4 +24,4 @@ struct TableOptions {
 /// nothing to show it says so, and why.
 std::string FormatTable(const Profile& profile, const TableOptions& options);
 
-}  // namespace pystrobe::cli
+}  // namespace pystrobe::print

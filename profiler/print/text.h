@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace pystrobe::cli {
+namespace pystrobe::print {
 
 /// `text` safe to print: control characters and direction overrides become \xNN and \uNNNN escapes,
 /// bytes that are no UTF-8 become U+FFFD.
@@ -22,6 +22,10 @@ int DisplayWidth(std::string_view text);
 /// `ellipsis` is that) stands for what was cut.
 std::string CutEnd(std::string_view text, int width, std::string_view ellipsis);
 std::string CutStart(std::string_view text, int width, std::string_view ellipsis);
+
+/// The name of a C++ function cut to at most `width` cells: first its template arguments go, then
+/// its start.
+std::string CutNativeName(std::string_view name, int width, std::string_view ellipsis);
 
 /// `text` with spaces up to `width` cells.
 std::string PadRight(std::string_view text, int width);
@@ -56,4 +60,4 @@ bool IsProgramsOwn(std::string_view path);
 /// `path` cut to `width` cells by leaving out leading directories: "…/web/views.py".
 std::string CutPath(std::string_view path, int width, std::string_view ellipsis);
 
-}  // namespace pystrobe::cli
+}  // namespace pystrobe::print

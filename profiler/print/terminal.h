@@ -3,13 +3,11 @@
 // What a stream can show.
 #pragma once
 
-#include <optional>
-#include <string>
 #include <string_view>
 
-#include "profiler/base/function_ref.h"
+#include "profiler/base/environment.h"
 
-namespace pystrobe::cli {
+namespace pystrobe::print {
 
 /// How text for one stream is laid out and coloured.
 struct Terminal {
@@ -18,14 +16,6 @@ struct Terminal {
   bool color = false;
   std::string_view ellipsis = "…";  ///< "..." where the locale says that UTF-8 is not understood
 };
-
-/// Looks up an environment variable; a test gives its own.
-using Environment = FunctionRef<std::optional<std::string>(const char* name)>;
-/// The one of this process.
-struct ProcessEnvironmentLookup {
-  std::optional<std::string> operator()(const char* name) const;
-};
-inline constexpr ProcessEnvironmentLookup kProcessEnvironment;
 
 /// Colour only on a terminal that knows it. NO_COLOR (not empty) and CLICOLOR=0 turn it off,
 /// CLICOLOR_FORCE (not empty, not "0") turns it on everywhere; NO_COLOR wins.
@@ -43,4 +33,4 @@ struct Palette {
   std::string_view reset;
 };
 
-}  // namespace pystrobe::cli
+}  // namespace pystrobe::print

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/text.h"
+#include "profiler/print/text.h"
 
 #include <gtest/gtest.h>
 
-namespace pystrobe::cli {
+namespace pystrobe::print {
 namespace {
 
 TEST(Printable, KeepsText) { EXPECT_EQ(Printable("fib größe 関数 🐍"), "fib größe 関数 🐍"); }
@@ -39,6 +39,13 @@ TEST(CutEnd, NeverSplitsACharacter) {
   for (int width = 1; width < 12; ++width) {
     EXPECT_LE(DisplayWidth(CutEnd("e\u0301関x🐍größe", width, "…")), width);
   }
+}
+
+TEST(CutNativeName, DropsTemplateArgumentsBeforeItsStart) {
+  EXPECT_EQ(CutNativeName("ns::f<int>", 20, "…"), "ns::f<int>");
+  EXPECT_EQ(CutNativeName("ns::c<a<int>, b>::f<int>", 20, "…"), "ns::c::f");
+  EXPECT_EQ(CutNativeName("ns::c<a<int>, b>::f<int>", 6, "…"), "…:c::f");
+  EXPECT_EQ(CutNativeName("ns::c<a->b, d>::operator<", 20, "…"), "ns::c::operator<");
 }
 
 TEST(CutStart, KeepsTheEnd) {
@@ -98,4 +105,4 @@ TEST(IsProgramsOwn, WhatHasNoFileIsNot) {
 }
 
 }  // namespace
-}  // namespace pystrobe::cli
+}  // namespace pystrobe::print

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/recorder.h"
+#include "profiler/store/recorder.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace pystrobe::cli {
+namespace pystrobe::store {
 namespace {
 
 /// A writer seals a block about once a second; three leave room for a slow disk.
@@ -48,7 +48,7 @@ Result<void> Recorder::BeginFile() {
   if (ftruncate(fd_.get(), 0) != 0) {
     return FailErrno(errno, ErrorCode::kIo, "cannot truncate {}", name_);
   }
-  writer_ = std::make_unique<store::StrobeWriter>(std::move(fd_), name_);
+  writer_ = std::make_unique<StrobeWriter>(std::move(fd_), name_);
   return writer_->Begin(metadata_);
 }
 
@@ -58,7 +58,7 @@ Result<int> Recorder::BeginMemory(const Error& error) {
   auto memory = CreateMemoryFile();
   if (!memory) return std::unexpected(error);
   const int fd = memory->get();
-  writer_ = std::make_unique<store::StrobeWriter>(*std::move(memory), "memory");
+  writer_ = std::make_unique<StrobeWriter>(*std::move(memory), "memory");
   if (auto begun = writer_->Begin(metadata_); !begun) return std::unexpected(begun.error());
   return fd;
 }
@@ -95,7 +95,7 @@ Result<void> Recorder::MoveToMemory(const Error& error, const Tables& tables,
                                     const Quality& so_far) {
   // Stays open until another place is told: who gives up copies from it. Where there is no other
   // it is the place.
-  std::unique_ptr<store::StrobeWriter> full = std::move(writer_);
+  std::unique_ptr<StrobeWriter> full = std::move(writer_);
   const auto memory = BeginMemory(error);
   if (!memory) {
     writer_ = std::move(full);
@@ -118,7 +118,7 @@ Result<void> Recorder::CopyToMemory(int full, const Tables& tables, const Qualit
     batch.clear();
   };
   ScopedFd reading(fcntl(full, F_DUPFD_CLOEXEC, 3));
-  if (auto file = store::StrobeFile::Open(std::move(reading), name_)) {
+  if (auto file = StrobeFile::Open(std::move(reading), name_)) {
     auto read = (*file)->ForEachSample([&](const Sample& sample) {
       ++copied;
       batch.push_back(sample);
@@ -137,4 +137,4 @@ Result<void> Recorder::CopyToMemory(int full, const Tables& tables, const Qualit
 
 ScopedFd Recorder::TakeFd() { return writer_->TakeFd(); }
 
-}  // namespace pystrobe::cli
+}  // namespace pystrobe::store

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/terminal.h"
+#include "profiler/print/terminal.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-namespace pystrobe::cli {
+namespace pystrobe::print {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -54,4 +54,4 @@ TEST(DescribeTerminal, LocaleDecidesTheEllipsis) {
 }
 
 }  // namespace
-}  // namespace pystrobe::cli
+}  // namespace pystrobe::print

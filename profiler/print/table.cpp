@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/table.h"
+#include "profiler/print/table.h"
 
 #include <fmt/ranges.h>
 
@@ -7,11 +7,11 @@
 #include <numeric>
 #include <vector>
 
-#include "cli/text.h"
+#include "profiler/print/text.h"
 #include "profiler/write/labels.h"
 #include "profiler/write/number_text.h"
 
-namespace pystrobe::cli {
+namespace pystrobe::print {
 namespace {
 
 constexpr int kSelfWidth = 7;
@@ -30,6 +30,7 @@ constexpr double kLittle = 0.05;
 struct Row {
   double self_share = 0, total_share = 0;
   std::string time, function, where;
+  bool is_native = false;
 };
 
 bool IsFreeThreaded(const Profile& profile) {
@@ -115,9 +116,20 @@ std::string Nothing(const Profile& profile, const TableOptions& options) {
   return Wrap(why, options.terminal.width, 0);
 }
 
+// "_generator.cpython-311-x86_64-linux-gnu.so" is _generator.so to a person.
+std::string WithoutAbiTag(std::string path) {
+  const size_t tag = path.find(".cpython-");
+  const size_t end = path.rfind(".so");
+  if (tag != std::string::npos && end != std::string::npos && tag < end) {
+    path.erase(tag, end - tag);
+  }
+  return path;
+}
+
 std::string Where(const Tables& tables, const FunctionRow& row, const std::string& directory) {
   const Function& function = tables.function(row.function);
-  const std::string path = Printable(ShortPath(tables.text(function.file), directory));
+  std::string path = Printable(ShortPath(tables.text(function.file), directory));
+  if (function.is_native) path = WithoutAbiTag(std::move(path));
   const uint32_t line = row.hottest_line != 0 ? row.hottest_line : function.first_line;
   return line == 0 ? path : fmt::format("{}:{}", path, line);
 }
@@ -134,7 +146,8 @@ std::vector<Row> MakeRows(const Profile& profile, const std::vector<FunctionRow>
          .time = write::TimeText(self),
          .function = Printable(
              write::FunctionName(profile.tables().function(from.function), profile.tables())),
-         .where = Where(profile.tables(), from, options.directory)});
+         .where = Where(profile.tables(), from, options.directory),
+         .is_native = profile.tables().function(from.function).is_native});
   }
   return rows;
 }
@@ -192,7 +205,8 @@ std::string RowText(const Row& row, TwoColumns columns, const Palette& palette,
                     std::string_view ellipsis) {
   const std::string_view style = row.self_share >= kHotShare ? palette.hot : std::string_view();
   const std::string_view reset = style.empty() ? std::string_view() : palette.reset;
-  const std::string function = CutStart(row.function, columns.first, ellipsis);
+  const auto cut = row.is_native ? CutNativeName : CutStart;
+  const std::string function = cut(row.function, columns.first, ellipsis);
   const std::string where = CutPath(row.where, columns.second, ellipsis);
   std::string text;
   text += fmt::format("{}{:>{}.1f}{}", style, row.self_share * 100, kSelfWidth, reset);
@@ -292,4 +306,4 @@ std::string FormatTable(const Profile& profile, const TableOptions& options) {
   return out;
 }
 
-}  // namespace pystrobe::cli
+}  // namespace pystrobe::print

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/recorder.h"
+#include "profiler/store/recorder.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
-#include "cli/file_place.h"
 #include "tests/cpp/support/memory_recording.h"
 #include "tests/cpp/support/strobe_bytes.h"
 
-namespace pystrobe::cli {
+namespace pystrobe::store {
 namespace {
 
 /// Appends a second's worth of samples of a stack of its own.
@@ -30,7 +30,7 @@ void AppendSecond(Recorder& recorder, Tables& tables, int second, std::vector<Sa
 }
 
 std::vector<Sample> ReadBack(ScopedFd recording, const Tables& tables) {
-  const auto file = store::StrobeFile::Open(std::move(recording), "test");
+  const auto file = StrobeFile::Open(std::move(recording), "test");
   EXPECT_TRUE(file) << file.error().message;
   if (!file) return {};
   EXPECT_EQ((*file)->cut_off(), "");
@@ -42,6 +42,11 @@ std::vector<Sample> ReadBack(ScopedFd recording, const Tables& tables) {
   return samples;
 }
 
+ino_t InodeOf(int fd) {
+  struct stat status{};
+  return fstat(fd, &status) == 0 ? status.st_ino : 0;
+}
+
 class RecorderTest : public ::testing::TestWithParam<int> {
  protected:
   /// A file that takes nothing more from now on.
@@ -50,7 +55,7 @@ class RecorderTest : public ::testing::TestWithParam<int> {
   ScopedFd MakeFile() {
     ScopedFd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     file_ = fd.get();
-    identity_ = IdentityOf(file_);
+    inode_ = InodeOf(file_);
     return fd;
   }
 
@@ -59,7 +64,7 @@ class RecorderTest : public ::testing::TestWithParam<int> {
   std::vector<Sample> all_;
   std::atomic<bool> stop_ = false;
   int file_ = -1;
-  FileIdentity identity_;
+  ino_t inode_ = 0;
 };
 
 TEST_P(RecorderTest, AFullDiskLosesNothing) {
@@ -68,7 +73,7 @@ TEST_P(RecorderTest, AFullDiskLosesNothing) {
   int place = -1;
   Recorder recorder(MakeFile(), "test", stop_, [&](int fd) {
     if (place >= 0) {
-      EXPECT_EQ(IdentityOf(file_), identity_) << "the old place is there until then";
+      EXPECT_EQ(InodeOf(file_), inode_) << "the old place is there until then";
     }
     place = fd;
   });
@@ -105,7 +110,7 @@ TEST_F(RecorderTest, WhatTheFileHoldsStaysReachableWithoutMemory) {
   EXPECT_FALSE(recorder.Finish(tables_, {.complete = true}));
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_FALSE(recorder.whole());
-  const auto file = store::StrobeFile::Open(recorder.TakeFd(), "test");
+  const auto file = StrobeFile::Open(recorder.TakeFd(), "test");
   ASSERT_TRUE(file) << file.error().message;
   EXPECT_FALSE((*file)->quality().complete);
   EXPECT_FALSE(testing::ReadSamples(**file).empty());
@@ -150,4 +155,4 @@ TEST_F(RecorderTest, NothingHappensWhileThereIsRoom) {
 }
 
 }  // namespace
-}  // namespace pystrobe::cli
+}  // namespace pystrobe::store

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/text.h"
+#include "profiler/print/text.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "profiler/write/labels.h"
 #include "profiler/write/utf8.h"
 
-namespace pystrobe::cli {
+namespace pystrobe::print {
 namespace {
 
 struct Range {
@@ -136,6 +136,20 @@ std::string CutStart(std::string_view text, int width, std::string_view ellipsis
   return std::string(ellipsis) + std::string(text);
 }
 
+std::string CutNativeName(std::string_view name, int width, std::string_view ellipsis) {
+  if (DisplayWidth(name) <= width) return std::string(name);
+  std::string without;
+  int depth = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool is_operator = depth == 0 && without.ends_with("operator");
+    const bool is_arrow = name[i] == '>' && i > 0 && name[i - 1] == '-';
+    if (name[i] == '<' && !is_operator) ++depth;
+    if (depth == 0) without += name[i];
+    if (name[i] == '>' && !is_arrow && depth > 0) --depth;
+  }
+  return CutStart(without, width, ellipsis);
+}
+
 std::string PadRight(std::string_view text, int width) {
   const int missing = std::max(0, width - DisplayWidth(text));
   return std::string(text) + std::string(static_cast<size_t>(missing), ' ');
@@ -227,4 +241,4 @@ std::string CutPath(std::string_view path, int width, std::string_view ellipsis)
   return CutStart(path, width, ellipsis);
 }
 
-}  // namespace pystrobe::cli
+}  // namespace pystrobe::print

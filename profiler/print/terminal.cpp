@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/terminal.h"
+#include "profiler/print/terminal.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "profiler/base/ascii.h"
 
-namespace pystrobe::cli {
+namespace pystrobe::print {
 namespace {
 
 constexpr int kLeastWidth = 40;
@@ -28,12 +27,6 @@ bool SpeaksUtf8(Environment environment) {
 }
 
 }  // namespace
-
-std::optional<std::string> ProcessEnvironmentLookup::operator()(const char* name) const {
-  const char* value = std::getenv(name);
-  if (value == nullptr) return std::nullopt;
-  return value;
-}
 
 bool WantsColor(bool is_terminal, Environment environment) {
   if (!environment("NO_COLOR").value_or("").empty()) return false;
@@ -63,4 +56,4 @@ Palette::Palette(bool color) {
   reset = "\x1b[0m";
 }
 
-}  // namespace pystrobe::cli
+}  // namespace pystrobe::print

@@ -16,7 +16,7 @@
 #include "profiler/model/recording.h"
 #include "profiler/store/strobe.h"
 
-namespace pystrobe::cli {
+namespace pystrobe::store {
 
 /// An anonymous file in memory.
 Result<ScopedFd> CreateMemoryFile();
@@ -61,7 +61,7 @@ class Recorder final : public RecordingSink {
   std::atomic<bool>& stop_;
   std::function<void(int)> on_place_;
   ScopedFd fd_;  // until Begin
-  std::unique_ptr<store::StrobeWriter> writer_;
+  std::unique_ptr<StrobeWriter> writer_;
   bool begun_ = false;
   bool whole_ = true;
   std::optional<Error> failure_;
@@ -71,4 +71,4 @@ class Recorder final : public RecordingSink {
   uint64_t recent_begin_ = 0;  // number in the recording of recent_.front()
 };
 
-}  // namespace pystrobe::cli
+}  // namespace pystrobe::store
