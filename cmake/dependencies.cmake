@@ -1,5 +1,6 @@
 # Libraries from the system. fmt, CLI11, protozero and robin-map are header-only here, and the
-# executable links libelf, zlib and zstd statically: it needs nothing of them where it runs.
+# executable links libdw, libelf and what these need, zlib and zstd statically: it needs nothing of
+# them where it runs.
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
@@ -29,5 +30,10 @@ endfunction()
 pystrobe_system_library(zlib zlib.h z)
 pystrobe_system_library(zstd zstd.h zstd)
 pystrobe_system_library(elf libelf.h elf)
+pystrobe_system_library(lzma lzma.h lzma)
+pystrobe_system_library(bz2 bzlib.h bz2)
+pystrobe_system_library(dw elfutils/libdwfl.h dw)
 # Sections may be compressed. Said of the archives, so that the linker gets them in that order.
 target_link_libraries(pystrobe_elf_archive INTERFACE pystrobe_zlib_archive)
+target_link_libraries(pystrobe_dw_archive INTERFACE
+  pystrobe_elf_archive pystrobe_lzma_archive pystrobe_bz2_archive ${CMAKE_DL_LIBS})

@@ -24,6 +24,8 @@ build  libcli11-dev      CLI/CLI.hpp
 build  libelf-dev        libelf.h
 build  libdw-dev         elfutils/libdwfl.h
 build  zlib1g-dev        zlib.h
+build  liblzma-dev       lzma.h
+build  libbz2-dev        bzlib.h
 build  libzstd-dev       zstd.h
 build  python3           python3
 build  python3-dev       -
@@ -100,7 +102,7 @@ look_for_all() {
   [ ${#missing[@]} -gt 0 ] || return 0
   echo "setup: this machine has no apt; please install, with your package manager:" >&2
   printf '  %s\n' "${missing[@]}" >&2
-  echo "Static libraries (libelf.a, libz.a, libzstd.a) and GCC 12 or later are needed too." >&2
+  echo "Static libraries (libdw.a, libelf.a, libz.a, liblzma.a, libbz2.a, libzstd.a) and GCC 12 or later are needed too." >&2
   exit 1
 }
 

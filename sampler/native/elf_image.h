@@ -13,7 +13,7 @@
 #include "profiler/base/proc.h"
 #include "sampler/pyabi/memory.h"
 
-namespace pystrobe::remote {
+namespace pystrobe::native {
 
 using pyabi::Address;
 
@@ -47,6 +47,8 @@ class ElfImage {
   const std::vector<AddressRange>& writable() const { return writable_; }
   /// Its readable segments that are not writable: code and constants.
   const std::vector<AddressRange>& constant() const { return constant_; }
+  /// Where .eh_frame_hdr lies, the index of its call frame information; 0: it has none.
+  Address frame_header() const { return frame_header_; }
   /// GNU build-id, empty when it has none.
   const std::string& build_id() const { return build_id_; }
 
@@ -62,6 +64,7 @@ class ElfImage {
   AddressRange range_;
   std::vector<AddressRange> writable_, constant_;
   std::string build_id_;
+  Address frame_header_ = 0;
   Address symbols_ = 0, strings_ = 0, gnu_hash_ = 0, sysv_hash_ = 0;
 };
 
@@ -77,7 +80,7 @@ struct Module {
   std::string_view file_name() const;
 };
 
-/// Every mapped ELF object, in order of address.
+/// Every mapped ELF object, in order of address, the kernel's "[vdso]" among them.
 std::vector<Module> FindModules(const pyabi::Memory& memory, const std::vector<Mapping>& mappings);
 
-}  // namespace pystrobe::remote
+}  // namespace pystrobe::native

@@ -11,11 +11,11 @@
 #include <string_view>
 
 #include "profiler/base/scoped_fd.h"
-#include "sampler/remote/elf_image.h"
+#include "sampler/native/elf_image.h"
 
 struct Elf;
 
-namespace pystrobe::remote {
+namespace pystrobe::native {
 
 class ElfFile {
  public:
@@ -34,6 +34,11 @@ class ElfFile {
   std::optional<AddressRange> FindSection(std::string_view name) const;
   std::string BuildId() const;
   uint64_t inode() const;
+  /// Its descriptor, for a reader of its own.
+  ScopedFd TakeFd() && {
+    elf_.reset();
+    return std::move(fd_);
+  }
 
  private:
   struct Closer {
@@ -45,4 +50,4 @@ class ElfFile {
   std::unique_ptr<Elf, Closer> elf_;
 };
 
-}  // namespace pystrobe::remote
+}  // namespace pystrobe::native

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sampler/remote/elf_image.h"
+#include "sampler/native/elf_image.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -11,10 +11,10 @@
 #include <cstring>
 #include <random>
 
-#include "sampler/remote/elf_file.h"
+#include "sampler/native/elf_file.h"
 #include "sampler/remote/process_memory.h"
 
-namespace pystrobe::remote {
+namespace pystrobe::native {
 namespace {
 
 /// Bytes of our own as somebody else's memory.
@@ -38,12 +38,12 @@ class Bytes final : public pyabi::Memory {
   std::vector<std::byte> bytes_;
 };
 
-std::vector<Module> OurModules(const ProcessMemory& memory) {
+std::vector<Module> OurModules(const remote::ProcessMemory& memory) {
   return FindModules(memory, ReadMaps(getpid()).value());
 }
 
 TEST(ElfImage, FindsWhatTheLoaderFinds) {
-  ProcessMemory memory(getpid());
+  remote::ProcessMemory memory(getpid());
   std::vector<Module> modules = OurModules(memory);
   for (const char* name :
        {"environ", "stdout", "_rtld_global", "__rseq_offset", "program_invocation_name"}) {
@@ -58,7 +58,7 @@ TEST(ElfImage, FindsWhatTheLoaderFinds) {
 }
 
 TEST(ElfImage, WhatIsOnlyImportedOrNotThereIsNotFound) {
-  ProcessMemory memory(getpid());
+  remote::ProcessMemory memory(getpid());
   for (const Module& module : OurModules(memory)) {
     EXPECT_FALSE(module.image.FindSymbol(memory, "no_such_symbol_anywhere")) << module.path;
     EXPECT_FALSE(module.image.FindSymbol(memory, "")) << module.path;
@@ -67,7 +67,7 @@ TEST(ElfImage, WhatIsOnlyImportedOrNotThereIsNotFound) {
 
 TEST(ElfImage, AnAddressInDataLiesInAWritableSegment) {
   static int variable = 1;
-  ProcessMemory memory(getpid());
+  remote::ProcessMemory memory(getpid());
   auto address = reinterpret_cast<Address>(&variable);
   size_t holders = 0;
   for (const Module& module : OurModules(memory)) {
@@ -170,7 +170,7 @@ TEST(ElfImage, NoiseNeverHangsOrCrashes) {
 }
 
 TEST(ElfFile, OurOwnSymbolTableAndBuildId) {
-  ProcessMemory memory(getpid());
+  remote::ProcessMemory memory(getpid());
   std::string executable = ReadLink("/proc/self/exe").value();
   for (const Module& module : OurModules(memory)) {
     if (module.path != executable) continue;
@@ -194,4 +194,4 @@ TEST(ElfFile, OtherFilesAreNone) {
 }
 
 }  // namespace
-}  // namespace pystrobe::remote
+}  // namespace pystrobe::native

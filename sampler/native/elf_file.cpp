@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sampler/remote/elf_file.h"
+#include "sampler/native/elf_file.h"
 
 #include <gelf.h>
 #include <libelf.h>
@@ -11,7 +11,7 @@
 
 #include "profiler/base/proc.h"
 
-namespace pystrobe::remote {
+namespace pystrobe::native {
 namespace {
 
 bool IsFileOf(const ElfFile& file, const Module& module) {
@@ -118,4 +118,4 @@ uint64_t ElfFile::inode() const {
   return fstat(fd_.get(), &info) == 0 ? info.st_ino : 0;
 }
 
-}  // namespace pystrobe::remote
+}  // namespace pystrobe::native

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sampler/remote/elf_image.h"
+#include "sampler/native/elf_image.h"
 
 #include <elf.h>
 
@@ -7,7 +7,7 @@
 #include <array>
 #include <cstring>
 
-namespace pystrobe::remote {
+namespace pystrobe::native {
 namespace {
 
 // Limits far above what real files have; they bound the work on damaged or hostile memory.
@@ -62,6 +62,7 @@ std::optional<ElfImage> ElfImage::Read(const pyabi::Memory& memory, Address head
     AddressRange range{start, start + segment.p_memsz};
     if (range.end < range.start) return std::nullopt;
     if (segment.p_type == PT_DYNAMIC) dynamic = range;
+    if (segment.p_type == PT_GNU_EH_FRAME) image.frame_header_ = start;
     if (segment.p_type == PT_NOTE && image.build_id_.empty()) image.ReadBuildId(memory, range);
     if (segment.p_type != PT_LOAD) continue;
     image.range_.end = std::max(image.range_.end, range.end);
@@ -197,7 +198,8 @@ std::string_view Module::file_name() const {
 std::vector<Module> FindModules(const pyabi::Memory& memory, const std::vector<Mapping>& mappings) {
   std::vector<Module> modules;
   for (const Mapping& mapping : mappings) {
-    if (mapping.offset != 0 || !mapping.readable || !mapping.path.starts_with('/')) continue;
+    if (mapping.offset != 0 || !mapping.readable) continue;
+    if (!mapping.path.starts_with('/') && mapping.path != "[vdso]") continue;
     if (mapping.end - mapping.start < sizeof(Elf64_Ehdr)) continue;
     // Other programs may map the file too (a loader reading it): only the loaded image has all of
     // its segments, and a look-up in one that has not simply fails.
@@ -212,4 +214,4 @@ std::vector<Module> FindModules(const pyabi::Memory& memory, const std::vector<M
   return modules;
 }
 
-}  // namespace pystrobe::remote
+}  // namespace pystrobe::native

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/native/merge.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace pystrobe::native {
+namespace {
+
+class Merger {
+ public:
+  Merger(std::span<const CodeKind> native, std::span<const uint8_t> begins_run,
+         std::vector<MergedFrame>& merged)
+      : native_(native), begins_run_(begins_run), merged_(merged), is_shown_(native.size()) {
+    // What the C library does before anything else is to begin the thread.
+    bool is_callers = std::ranges::any_of(native, [](CodeKind kind) {
+      return kind != CodeKind::kSystem && kind != CodeKind::kStart;
+    });
+    for (size_t i = native.size(); i-- > 0;) {
+      const CodeKind kind = native[i];
+      if (kind == CodeKind::kEvaluation || kind == CodeKind::kInterpreter) is_callers = true;
+      if (kind == CodeKind::kOther) is_callers = false;
+      is_shown_[i] = kind == CodeKind::kOther || (kind == CodeKind::kSystem && !is_callers);
+    }
+  }
+
+  /// All, `skipped` of the innermost runs having no Python frames.
+  void AddAll(size_t skipped) {
+    for (size_t i = 0; i < native_.size(); ++i) {
+      if (native_[i] == CodeKind::kEvaluation) {
+        if (skipped > 0) {
+          --skipped;
+        } else {
+          AddRun();
+        }
+      } else {
+        AddNative(i);
+      }
+    }
+    AddRest();
+  }
+
+  /// What is below the innermost run.
+  void AddLeaf() {
+    for (size_t i = 0; i < native_.size() && native_[i] != CodeKind::kEvaluation; ++i) {
+      AddNative(i);
+    }
+    AddRest();
+  }
+
+ private:
+  void AddNative(size_t i) {
+    if (is_shown_[i]) merged_.push_back({true, static_cast<uint32_t>(i)});
+  }
+
+  void AddRun() {
+    while (next_ < begins_run_.size()) {
+      const bool is_last = begins_run_[next_] != 0;
+      merged_.push_back({false, static_cast<uint32_t>(next_++)});
+      if (is_last) return;
+    }
+  }
+
+  void AddRest() {
+    while (next_ < begins_run_.size()) AddRun();
+  }
+
+  std::span<const CodeKind> native_;
+  std::span<const uint8_t> begins_run_;
+  std::vector<MergedFrame>& merged_;
+  std::vector<bool> is_shown_;  // by native frame
+  size_t next_ = 0;             // Python frame to be added
+};
+
+}  // namespace
+
+MergeResult Merge(std::span<const CodeKind> native, bool is_whole,
+                  std::span<const uint8_t> begins_run, std::vector<MergedFrame>& merged) {
+  merged.clear();
+  const auto runs = static_cast<size_t>(std::ranges::count(native, CodeKind::kEvaluation));
+  auto python_runs = static_cast<size_t>(std::ranges::count(begins_run, 1));
+  // What was cut for its length has no beginning.
+  if (!begins_run.empty() && begins_run.back() == 0) ++python_runs;
+  Merger merger(native, begins_run, merged);
+  if (runs == python_runs || runs == python_runs + 1) {
+    merger.AddAll(runs - python_runs);
+    return is_whole ? MergeResult::kWhole : MergeResult::kCut;
+  }
+  if (!is_whole && runs < python_runs) {
+    merger.AddAll(0);
+    return MergeResult::kCut;
+  }
+  merger.AddLeaf();
+  return MergeResult::kUnfit;
+}
+
+}  // namespace pystrobe::native

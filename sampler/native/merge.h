@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One stack out of two: the C functions between the Python functions that called them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace pystrobe::native {
+
+/// What an instruction belongs to, as far as merging asks.
+enum class CodeKind : uint8_t {
+  kEvaluation,   ///< the interpreter's evaluation loop: what it does is told by Python frames
+  kInterpreter,  ///< the rest of the interpreter's own file: how Python calls Python
+  kStart,        ///< what begins a process or a thread, before any function of its own
+  kSystem,       ///< the C library: what it does is its caller's
+  kOther,
+};
+
+/// A frame of the merged stack.
+struct MergedFrame {
+  bool is_native = false;
+  uint32_t index = 0;  ///< into the native frames, or into the Python frames
+};
+
+enum class MergeResult : uint8_t {
+  kWhole,
+  kCut,  ///< the native frames end before the outermost Python frame: from there on, Python's only
+  kUnfit,  ///< they tell of different runs of the evaluation loop: all C functions that are below
+           ///< the innermost run stand under the Python frames, the others are left out
+};
+
+/// Merges frames, leaf first, of a thread that stood still. `begins_run`: for each Python frame 1
+/// if a run of the evaluation loop began with it, else 0 (pyabi::RawFrame::is_entry; before 3.11
+/// each does). `is_whole`: the native frames reach the thread's first function.
+///
+/// Each run of the loop is one native frame and the Python frames up to the one it began with. The
+/// innermost may have none: it has just begun, or is about to end. Of the other native frames those
+/// of kind kOther are kept, and what they call of kind kSystem; what the interpreter calls of that
+/// is part of it, and what comes before either begins the thread. `merged` is cleared before.
+MergeResult Merge(std::span<const CodeKind> native, bool is_whole,
+                  std::span<const uint8_t> begins_run, std::vector<MergedFrame>& merged);
+
+}  // namespace pystrobe::native
