@@ -20,6 +20,15 @@ namespace pystrobe::pyabi {
 
 inline constexpr uint32_t kAbsent = UINT32_MAX;
 
+/// Bits of PyThreadState._status (Include/cpython/pystate.h). Its thread_id is that of its thread
+/// from when the first is set until the second is too, 3.12+ (tstate_is_bound in Python/pystate.c).
+inline constexpr uint32_t kStatusBound = 1U << 1, kStatusUnbound = 1U << 2;
+/// The thread is attached, 3.12+.
+inline constexpr uint32_t kStatusActive = 1U << 4;
+/// Set where a state is made the thread's current one, and cleared in the one that was, 3.13+
+/// (tstate_activate in Python/pystate.c).
+inline constexpr uint32_t kStatusBoundGilstate = 1U << 3;
+
 struct PyVersion {
   uint8_t major = 0, minor = 0, micro = 0;
   uint8_t release_level = 0xf;  ///< 0xa alpha, 0xb beta, 0xc candidate, 0xf final
@@ -90,7 +99,7 @@ struct Layout {
     uint32_t root_cframe = kAbsent;       ///< 3.11, 3.12: the outermost one lies here, past `size`
     uint32_t datastack_chunk = kAbsent;   ///< 3.11+
     uint32_t datastack_top = kAbsent;     ///< 3.11+
-    uint32_t status = kAbsent;            ///< 3.13+: bit field, `active` etc.
+    uint32_t status = kAbsent;            ///< 3.13+: bit field, see kStatusActive
     uint32_t state = kAbsent;             ///< 3.13+: int, 0 detached, 1 attached, 2 suspended, ...
     uint32_t base_frame = kAbsent;        ///< 3.15+: address of the sentinel frame is stored here
     uint32_t holds_gil = kAbsent;         ///< 3.15+

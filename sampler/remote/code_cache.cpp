@@ -191,6 +191,13 @@ bool CodeCache::IsSettled(Address code) {
   return !it->second->reused && !NeedsLook(*it->second, generation_);
 }
 
+const pyabi::CodeIdentity* CodeCache::Lasting(Address code) const {
+  const auto it = entries_.find(code);
+  if (it == entries_.end()) return nullptr;
+  const Entry& entry = *it->second;
+  return entry.known && !entry.reused ? &entry.info.identity : nullptr;
+}
+
 void CodeCache::ForgetOldHalf() {
   const auto middle = order_.begin() + static_cast<std::ptrdiff_t>(order_.size() / 2);
   std::nth_element(order_.begin(), middle, order_.end(),

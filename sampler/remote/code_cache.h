@@ -74,6 +74,10 @@ class CodeCache final : public CodeWatch {
   bool IsSettled(Address code);
   uint64_t epoch() const { return epoch_; }
 
+  /// Of a code object whose names are known and whose address was never another's; else null. Good
+  /// until the next call of any method but this.
+  const pyabi::CodeIdentity* Lasting(Address code) const;
+
   /// Re-reads the identities of a few entries that are due, and forgets where there are too many.
   /// Outside of pauses.
   void CheckSome(Nanoseconds now);

@@ -24,9 +24,6 @@ constexpr int kMostRefused = 4;
 // Names of code objects that are new, in one look: a few microseconds each.
 constexpr int kMostRead = 16;
 
-// PyThreadState._status.active (Include/cpython/pystate.h, 3.12+): the thread is attached.
-constexpr uint32_t kStatusActive = 1U << 4;
-
 }  // namespace
 
 void GilReader::AppendRequest(Moment moment, std::vector<pyabi::ReadRequest>& requests) {
@@ -117,7 +114,8 @@ void CopyJob::Copy() {
 bool CopyJob::HoldsLock(const ThreadCopy& thread) const {
   const Address tstate = thread.plan->tstate();
   if (gil != nullptr) return gil_state.HeldBy(tstate);
-  return (thread.memory.ValueOr0<uint32_t>(tstate + layout->thread.status) & kStatusActive) != 0;
+  return (thread.memory.ValueOr0<uint32_t>(tstate + layout->thread.status) &
+          pyabi::kStatusActive) != 0;
 }
 
 bool CopyJob::IsWhole() const {
@@ -305,6 +303,7 @@ void CopyJob::LookAtSubject() {
   const auto stat = ParseSchedStat(ReadInto(witness.schedstat_fd, text));
   if (!stat) return;
   subject_look = {*stat, true, !stopped && HeldStill()};
+  subject_look->on_cpu = WasOnCpu(*stat);
   // Who has the lock is awake.
   if (gil != nullptr && SubjectHoldsLock()) return;
   subject_look->awake = awake_before;
@@ -313,7 +312,19 @@ void CopyJob::LookAtSubject() {
   subject_look->awake = IsAwake().value_or(true);
 }
 
-void CopyJob::LookWhetherAwake() { awake_before = IsAwake().value_or(awake_before); }
+// Taken off its CPU it is charged what it ran there; one that waits for a CPU is charged nothing.
+// (To be stopped by ptrace every thread runs.)
+OnCpu CopyJob::WasOnCpu(const SchedStat& now) const {
+  if (!stat_before || !now.exact() || stopped || !HeldStill()) return OnCpu::kUnknown;
+  return now.cpu_ns > stat_before->cpu_ns ? OnCpu::kYes : OnCpu::kNo;
+}
+
+void CopyJob::LookAgain() {
+  awake_before = IsAwake().value_or(awake_before);
+  char text[256];
+  const auto stat = ParseSchedStat(ReadInto(witness.schedstat_fd, text));
+  if (stat) stat_before = stat;
+}
 
 // Nullopt where the kernel does not tell.
 std::optional<bool> CopyJob::IsAwake() const {

@@ -118,10 +118,11 @@ struct CopyJob {
   std::vector<ThreadCopy*> threads;  ///< the subject first
   /// Of the subject, just before. Our coming wakes a CPU that was idle, and sometimes with it the
   /// thread that sleeps there, so only what was awake before and is awake in the pause ran.
-  bool awake_before = true;  ///< with `ahead_of_switch` not known
-  bool locals = false;       ///< read local variables too: some microseconds for each
-  bool stopped = false;      ///< the subject is held by ptrace, and looks asleep therefore
-  bool alone = true;         ///< no other copy is begun with this one
+  bool awake_before = true;              ///< with `ahead_of_switch` not known
+  std::optional<SchedStat> stat_before;  ///< the same; with `ahead_of_switch` not known
+  bool locals = false;                   ///< read local variables too: some microseconds for each
+  bool stopped = false;  ///< the subject is held by ptrace, and looks asleep therefore
+  bool alone = true;     ///< no other copy is begun with this one
   /// Made ahead of its time, as the subject had the lock and nobody else did since this count:
   /// further such jobs are of no use once that has changed.
   std::optional<uint64_t> ahead_of_switch;
@@ -171,8 +172,8 @@ struct CopyJob {
   void Run();
   /// The same, with nothing spent on the proof, which there is none of then.
   void RunUnproved();
-  /// Reads `awake_before` again, as time has passed since it was set.
-  void LookWhetherAwake();
+  /// Reads `awake_before` and `stat_before` again, as time has passed since they were set.
+  void LookAgain();
   /// As Run, but while another thread of ours has the subject's CPU, `held_cpu`. There is a result
   /// only after EndBeside.
   void RunBeside(int held_cpu);
@@ -205,6 +206,8 @@ struct CopyJob {
   std::optional<Place> ReadPlace() const;
   void LookAtSubject();
   std::optional<bool> IsAwake() const;
+  /// Whether the subject, of which the kernel says `now` in the pause, had a CPU before it.
+  OnCpu WasOnCpu(const SchedStat& now) const;
 
   std::vector<pyabi::ReadRequest> requests_;
   std::vector<size_t> first_pending_;

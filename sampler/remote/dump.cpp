@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "sampler/remote/code_cache.h"
+#include "sampler/remote/native_dump.h"
 #include "sampler/remote/pauser.h"
 #include "sampler/remote/permission.h"
 #include "sampler/remote/promptness.h"
@@ -26,36 +27,69 @@ const std::vector<pyabi::Local>* LocalsOf(const SampledThread& thread, Address f
   return found == all.end() ? nullptr : &found->values;
 }
 
+// `thread`: null where it runs no Python.
+DumpFrame FrameOf(const Tables& tables, const SampledThread* thread, FrameId id, Address raw) {
+  const Frame& frame = tables.frame(id);
+  const Function& function = tables.function(frame.function);
+  DumpFrame out{.function = tables.text(function.name),
+                .file = tables.text(function.file),
+                .line = frame.line,
+                .is_native = function.is_native,
+                .locals = {}};
+  if (const auto* locals = thread == nullptr ? nullptr : LocalsOf(*thread, raw)) {
+    out.locals = *locals;
+  }
+  return out;
+}
+
 std::vector<DumpFrame> FramesOf(const RunContext& context, const SampledThread& thread) {
-  const Tables& tables = context.tables;
-  std::vector<FrameId> ids = tables.FramesOf(thread.stack());
+  std::vector<FrameId> ids = context.tables.FramesOf(thread.stack());
   std::vector<DumpFrame> frames;
   // What stands for callers that were not reached is no frame of the target.
   const size_t base = ids.size() - std::min(ids.size(), thread.frames().size());
   for (size_t i = ids.size(); i-- > base;) {
-    const Frame& frame = tables.frame(ids[i]);
-    const Function& function = tables.function(frame.function);
-    DumpFrame& out = frames.emplace_back();
-    out.function = tables.text(function.name);
-    out.file = tables.text(function.file);
-    out.line = frame.line;
-    const Address raw = thread.frames()[frames.size() - 1].frame;
-    if (const auto* locals = LocalsOf(thread, raw)) out.locals = *locals;
+    frames.push_back(
+        FrameOf(context.tables, &thread, ids[i], thread.frames()[frames.size()].frame));
   }
   return frames;
 }
 
-DumpThread Describe(const RunContext& context, const SampledThread& thread) {
+std::vector<DumpFrame> FramesOf(const Tables& tables, const SampledThread* thread,
+                                const NativeDump::Look& look) {
+  std::vector<DumpFrame> frames;
+  for (const NativeDump::Entry& entry : look.frames) {
+    frames.push_back(FrameOf(tables, thread, entry.frame, entry.raw));
+  }
+  return frames;
+}
+
+char StateOf(const RunContext& context, pid_t tid) {
+  const auto stat = ReadTaskStat(context.target.pid(), tid);
+  return stat ? stat->state : '?';
+}
+
+DumpThread Describe(const RunContext& context, const SampledThread& thread, char state) {
   const Thread& named = context.tables.thread(thread.index());
   DumpThread out;
   out.tid = thread.id().tid;
   out.name = context.tables.text(named.name);
   out.interpreter = thread.id().interpreter_id;
   out.holds_gil = (thread.standing_flags() & kSampleGil) != 0;
-  if (auto stat = ReadTaskStat(context.target.pid(), out.tid)) out.state = stat->state;
+  out.state = state;
   out.proved = thread.has_stack() && (thread.standing_flags() & kSampleMarked) == 0;
   out.complete = thread.has_stack() && (thread.standing_flags() & kSampleIncomplete) == 0;
-  out.frames = FramesOf(context, thread);
+  return out;
+}
+
+DumpThread DescribeWithoutPython(const RunContext& context, pid_t tid, char state,
+                                 const NativeDump::Look& look) {
+  DumpThread out;
+  out.tid = tid;
+  out.state = state;
+  out.has_python = false;
+  if (auto stat = ReadTaskStat(context.target.pid(), tid)) out.name = stat->name;
+  out.proved = look.stopped;
+  out.complete = out.native_whole = look.is_whole;
   return out;
 }
 
@@ -70,48 +104,100 @@ bool AllTaken(const ThreadTable& threads, bool proved) {
   });
 }
 
+/// The first look at what there is.
+struct Beginning {
+  explicit Beginning(const Target& target, bool locals)
+      : codes(target, tables, quality),
+        context{target, tables, codes, MonotonicNow(), samples, locals},
+        threads(context) {}
+
+  Tables tables;
+  Quality quality;
+  std::vector<Sample> samples;  // not asked for here
+  CodeCache codes;
+  RunContext context;
+  ThreadTable threads;
+  Tick tick{.number = 1, .time = context.start, .previous = context.start};
+};
+
+std::unexpected<Error> FailEnded(const Beginning& all) {
+  return Fail(ErrorCode::kExited, "process {} ended while its stacks were read",
+              all.context.target.pid());
+}
+
+Result<void> LookAtPython(Beginning& all, const DumpOptions& options, Dump& dump) {
+  Pauser pauser(options.pause);
+  TickSampler ticks(all.context, all.threads, pauser);
+  Tick tick = all.tick;
+  Sleepers(all.context, all.threads).Take(tick);
+  const uint64_t rounds = kLeastRounds + kRoundsPerThread * all.threads.threads().size();
+  const bool proved = options.pause != PauseMode::kNone;
+  while (tick.number < rounds && !AllTaken(all.threads, proved)) {
+    ticks.Start(tick);
+    TickOutcome outcome = ticks.Finish();
+    dump.held_ns += outcome.held.count();
+    if (auto possible = pauser.Check(); !possible) return possible;
+    tick = {.number = tick.number + 1, .time = MonotonicNow(), .previous = outcome.time};
+    if (!outcome.taken && !all.context.target.StillThere()) {
+      return FailEnded(all);
+    }
+    if (outcome.stale_threads) {
+      if (auto listed = all.threads.Refresh(tick); !listed) return listed;
+    }
+  }
+  for (const auto& thread : all.threads.threads()) {
+    dump.threads.push_back(Describe(all.context, *thread, StateOf(all.context, thread->id().tid)));
+    dump.threads.back().frames = FramesOf(all.context, *thread);
+  }
+  return {};
+}
+
+Result<void> LookAtAll(Beginning& all, Dump& dump) {
+  RunContext& context = all.context;
+  auto native = NativeDump::Begin(context);
+  if (!native) return std::unexpected(native.error());
+  const auto tasks = ListTasks(context.target.pid());
+  if (!tasks) return std::unexpected(tasks.error());
+  std::vector<pid_t> without_python = *tasks;
+  for (const auto& domain : all.threads.domains()) {
+    for (SampledThread* thread : domain->threads) {
+      // As it is before the stop, from which it comes back awake.
+      const char state = StateOf(context, thread->id().tid);
+      const NativeDump::Look look = (*native)->LookAt(*thread, *domain, all.tick);
+      DumpThread& out = dump.threads.emplace_back(Describe(context, *thread, state));
+      out.native_whole = look.is_whole;
+      out.frames = FramesOf(context.tables, thread, look);
+      std::erase(without_python, out.tid);
+    }
+  }
+  for (const pid_t tid : without_python) {
+    const char state = StateOf(context, tid);
+    const NativeDump::Look look = (*native)->LookAt(tid);
+    if (!look.stopped) continue;
+    dump.threads.push_back(DescribeWithoutPython(context, tid, state, look));
+    dump.threads.back().frames = FramesOf(context.tables, nullptr, look);
+  }
+  if (!context.target.StillThere()) return FailEnded(all);
+  dump.held_ns += (*native)->held().count();
+  return {};
+}
+
 }  // namespace
 
 Result<Dump> TakeDump(pid_t pid, const DumpOptions& options) {
-  if (options.pause == PauseMode::kPtrace) {
+  if (options.native || options.pause == PauseMode::kPtrace) {
     if (auto free = CheckFreeToTrace(pid); !free) return std::unexpected(free.error());
   }
   auto target = Target::Open(pid);
   if (!target) return std::unexpected(target.error());
 
   ScopedPromptness prompt;
-  Tables tables;
-  Quality quality;
-  std::vector<Sample> samples;  // not asked for here
-  CodeCache codes(*target, tables, quality);
-  RunContext context{*target, tables, codes, MonotonicNow(), samples, options.locals};
-  ThreadTable threads(context);
-  Pauser pauser(options.pause);
-  TickSampler ticks(context, threads, pauser);
-
-  const Nanoseconds start = MonotonicNow();
-  Tick tick{.number = 1, .time = start, .previous = start};
-  if (auto listed = threads.Refresh(tick); !listed) return std::unexpected(listed.error());
-  Sleepers(context, threads).Take(tick);
+  Beginning all(*target, options.locals);
+  if (auto listed = all.threads.Refresh(all.tick); !listed) return std::unexpected(listed.error());
   Dump dump;
-  const uint64_t rounds = kLeastRounds + kRoundsPerThread * threads.threads().size();
-  const bool proved = options.pause != PauseMode::kNone;
-  while (tick.number < rounds && !AllTaken(threads, proved)) {
-    ticks.Start(tick);
-    TickOutcome outcome = ticks.Finish();
-    dump.held_ns += outcome.held.count();
-    if (auto possible = pauser.Check(); !possible) return std::unexpected(possible.error());
-    tick = {.number = tick.number + 1, .time = MonotonicNow(), .previous = outcome.time};
-    if (!outcome.taken && !target->StillThere()) {
-      return Fail(ErrorCode::kExited, "process {} ended while its stacks were read", pid);
-    }
-    if (outcome.stale_threads) {
-      if (auto listed = threads.Refresh(tick); !listed) return std::unexpected(listed.error());
-    }
-  }
-  for (const auto& thread : threads.threads()) {
-    dump.threads.push_back(Describe(context, *thread));
-  }
+  const Result<void> taken =
+      options.native ? LookAtAll(all, dump) : LookAtPython(all, options, dump);
+  if (!taken) return std::unexpected(taken.error());
   std::sort(dump.threads.begin(), dump.threads.end(), [pid](const auto& a, const auto& b) {
     return std::tuple(a.tid != pid, a.tid) < std::tuple(b.tid != pid, b.tid);
   });

@@ -20,12 +20,16 @@ struct DumpOptions {
   /// as the stack, which takes longer for it.
   bool locals = false;
   PauseMode pause = PauseMode::kAuto;
+  /// C functions too, and threads without Python. Each thread is stopped by ptrace, whatever
+  /// `pause` is.
+  bool native = false;
 };
 
 struct DumpFrame {
   std::string function;
   std::string file;
   uint32_t line = 0;
+  bool is_native = false;            ///< machine code: `file` as Function::file has it
   std::vector<pyabi::Local> locals;  ///< empty unless asked for
 };
 
@@ -36,7 +40,9 @@ struct DumpThread {
   bool holds_gil = false;  ///< free-threaded builds: attached
   char state = '?';     ///< as /proc has it: R running, S sleeping, D waiting for a disk, T stopped
   bool proved = false;  ///< the copy is proved consistent
-  bool complete = false;          ///< the chain reached the thread's base frame
+  bool complete = false;  ///< the chain reached the thread's base frame
+  bool has_python = true;
+  bool native_whole = true;  ///< with `native`: C functions up to the thread's first, all in place
   std::vector<DumpFrame> frames;  ///< leaf first
 };
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "sampler/remote/elf_file.h"
+#include "sampler/native/elf_file.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -41,9 +41,9 @@ void TakeReleaseLevel(std::string_view& text, PyVersion& version) {
 
 }  // namespace
 
-std::optional<Address> SymbolFinder::FindExported(const Module& module,
+std::optional<Address> SymbolFinder::FindExported(const native::Module& module,
                                                   std::string_view name) const {
-  for (const Module& other : modules_) {
+  for (const native::Module& other : modules_) {
     if (other.path != executable_) continue;
     if (auto symbol = other.image.FindSymbol(memory_, name)) return symbol->address;
   }
@@ -51,38 +51,40 @@ std::optional<Address> SymbolFinder::FindExported(const Module& module,
   return std::nullopt;
 }
 
-std::optional<Address> SymbolFinder::Find(const Module& module, std::string_view name) const {
+std::optional<Address> SymbolFinder::Find(const native::Module& module,
+                                          std::string_view name) const {
   if (auto address = FindExported(module, name)) return address;
-  auto file = ElfFile::OpenFor(pid_, module);
+  auto file = native::ElfFile::OpenFor(pid_, module);
   if (!file) return std::nullopt;
   auto symbol = file->FindSymbol(name);
   if (!symbol) return std::nullopt;
   return symbol->address + module.image.bias();
 }
 
-std::vector<const Module*> SymbolFinder::ByLikelihood() const {
-  std::vector<const Module*> result;
-  for (const Module& module : modules_) result.push_back(&module);
-  auto rank = [&](const Module* module) {
+std::vector<const native::Module*> SymbolFinder::ByLikelihood() const {
+  std::vector<const native::Module*> result;
+  for (const native::Module& module : modules_) result.push_back(&module);
+  auto rank = [&](const native::Module* module) {
     if (module->path == executable_) return 0;
     return module->file_name().starts_with("libpython") ? 1 : 2;
   };
-  std::stable_sort(result.begin(), result.end(),
-                   [&](const Module* a, const Module* b) { return rank(a) < rank(b); });
+  std::stable_sort(
+      result.begin(), result.end(),
+      [&](const native::Module* a, const native::Module* b) { return rank(a) < rank(b); });
   return result;
 }
 
 std::vector<RuntimeCandidate> FindRuntimes(const SymbolFinder& symbols) {
   std::vector<RuntimeCandidate> found;
-  std::vector<const Module*> modules = symbols.ByLikelihood();
-  for (const Module* module : modules) {
+  std::vector<const native::Module*> modules = symbols.ByLikelihood();
+  for (const native::Module* module : modules) {
     if (auto symbol = module->image.FindSymbol(symbols.memory(), kRuntimeSymbol)) {
       found.push_back({symbol->address, module, "dynamic symbol"});
     }
   }
   if (!found.empty()) return found;
-  for (const Module* module : modules) {
-    auto file = ElfFile::OpenFor(symbols.pid(), *module);
+  for (const native::Module* module : modules) {
+    auto file = native::ElfFile::OpenFor(symbols.pid(), *module);
     if (!file) continue;
     if (auto symbol = file->FindSymbol(kRuntimeSymbol)) {
       found.push_back({symbol->address + module->image.bias(), module, "symbol table"});
@@ -125,9 +127,10 @@ std::optional<PyVersion> ParseFileName(std::string_view file_name) {
   return version;
 }
 
-std::optional<PyVersion> FindVersionByText(const SymbolFinder& symbols, const Module& module) {
+std::optional<PyVersion> FindVersionByText(const SymbolFinder& symbols,
+                                           const native::Module& module) {
   std::string bytes;
-  for (const AddressRange& range : module.image.writable()) {
+  for (const native::AddressRange& range : module.image.writable()) {
     if (range.size() > kMaxSegment) continue;
     bytes.resize(range.size());
     if (!symbols.memory().Read(range.start, bytes.data(), bytes.size())) continue;
@@ -136,7 +139,7 @@ std::optional<PyVersion> FindVersionByText(const SymbolFinder& symbols, const Mo
   return ParseFileName(module.file_name());
 }
 
-std::optional<PyVersion> FindVersion(const SymbolFinder& symbols, const Module& module) {
+std::optional<PyVersion> FindVersion(const SymbolFinder& symbols, const native::Module& module) {
   auto from_symbol = [&](std::optional<Address> address) -> std::optional<PyVersion> {
     auto hex = address ? symbols.memory().Read<uint32_t>(*address) : std::nullopt;
     if (!hex) return std::nullopt;

@@ -36,9 +36,9 @@ bool HasLivingThread(pid_t pid) {
 }
 
 /// The file that makes it a PyPy, or empty.
-std::string FindPypy(const std::string& executable, const std::vector<Module>& modules) {
+std::string FindPypy(const std::string& executable, const std::vector<native::Module>& modules) {
   if (FileName(executable).starts_with("pypy")) return executable;
-  auto library = std::find_if(modules.begin(), modules.end(), [](const Module& module) {
+  auto library = std::find_if(modules.begin(), modules.end(), [](const native::Module& module) {
     return module.file_name().starts_with("libpypy");
   });
   return library == modules.end() ? std::string() : library->path;
@@ -120,12 +120,12 @@ std::optional<Error> WhyForeign(pid_t pid, const std::string& executable) {
 }
 
 Error WhyNotPython(pid_t pid, const pyabi::Memory& memory, const std::string& executable,
-                   const std::vector<Module>& modules) {
+                   const std::vector<native::Module>& modules) {
   if (std::string pypy = FindPypy(executable, modules); !pypy.empty()) {
     return {ErrorCode::kNotPython, fmt::format("process {} runs PyPy ({}), not CPython", pid, pypy),
             std::string(kSupported)};
   }
-  for (const Module& module : modules) {
+  for (const native::Module& module : modules) {
     if (!module.image.FindSymbol(memory, "Py_GetVersion")) continue;
     auto version = ParseFileName(module.file_name());
     return {ErrorCode::kUnsupported,

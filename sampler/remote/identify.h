@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "profiler/base/error.h"
-#include "sampler/remote/elf_image.h"
+#include "sampler/native/elf_image.h"
 
 namespace pystrobe::remote {
 
@@ -25,6 +25,6 @@ std::optional<Error> WhyForeign(pid_t pid, const std::string& executable);
 /// The kNotPython or kUnsupported error for a process in which no interpreter was found: names
 /// PyPy, CPythons too old, or what runs there.
 Error WhyNotPython(pid_t pid, const pyabi::Memory& memory, const std::string& executable,
-                   const std::vector<Module>& modules);
+                   const std::vector<native::Module>& modules);
 
 }  // namespace pystrobe::remote

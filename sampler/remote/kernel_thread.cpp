@@ -6,11 +6,6 @@
 namespace pystrobe::remote {
 namespace {
 
-// PyThreadState._status.bound_gilstate (Include/cpython/pystate.h, 3.13+): set where a state is
-// made the thread's current one, and cleared in the one that was (tstate_activate in
-// Python/pystate.c).
-constexpr uint32_t kStatusBoundGilstate = 1U << 3;
-
 ThreadLedger OpenLedger(TaskClock& clock, const Timeline& timeline, const Tick& now) {
   const auto stat = clock.Read();
   const Nanoseconds unwatched = MonotonicNow() - now.previous;
@@ -35,7 +30,7 @@ bool KernelThread::IsCurrent(const ThreadState& state, const pyabi::Layout& layo
   if (states_.size() == 1) return true;
   if (layout.thread.status != pyabi::kAbsent) {
     const auto status = copy.ValueOr0<uint32_t>(state.id.tstate + layout.thread.status);
-    return (status & kStatusBoundGilstate) != 0;
+    return (status & pyabi::kStatusBoundGilstate) != 0;
   }
   // An interpreter is younger than those from which it is called; but for one called from one that
   // is younger, which these versions do not tell.

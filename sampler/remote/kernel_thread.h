@@ -36,7 +36,6 @@ class KernelThread {
   ThreadIndex index() const { return index_; }
   TaskClock& clock() { return clock_; }
   ThreadLedger& ledger() { return ledger_; }
-  const ThreadLedger& ledger() const { return ledger_; }
   /// HeldTime's, of this thread.
   Nanoseconds& held_pending() { return held_pending_; }
 

@@ -14,9 +14,10 @@ using pyabi::Memory;
 
 /// The words of the segments of `module` that can be read, one segment at a time.
 template <typename Visit>
-void ForEachSegment(const Memory& memory, const std::vector<AddressRange>& ranges, Visit visit) {
+void ForEachSegment(const Memory& memory, const std::vector<native::AddressRange>& ranges,
+                    Visit visit) {
   std::vector<uint64_t> words;
-  for (const AddressRange& range : ranges) {
+  for (const native::AddressRange& range : ranges) {
     Address start = (range.start + 7) & ~uint64_t{7};
     if (range.size() > kMaxSegment || start + 8 > range.end) continue;
     words.resize((range.end - start) / 8);
@@ -24,7 +25,7 @@ void ForEachSegment(const Memory& memory, const std::vector<AddressRange>& range
   }
 }
 
-void ScanForCookie(const Memory& memory, const Module& module,
+void ScanForCookie(const Memory& memory, const native::Module& module,
                    std::vector<RuntimeCandidate>& found) {
   uint64_t cookie;
   std::memcpy(&cookie, kDebugOffsetsCookie.data(), sizeof cookie);
@@ -41,7 +42,7 @@ bool LooksLikePointer(uint64_t word) {
 
 // struct pyinterpreters, 3.8 to 3.12: the lock, `head`, `main`. One interpreter is the rule, then
 // both are equal; those are tried first, since each try costs some reads.
-void ScanForLists(const Memory& memory, const Module& module, const Layout& layout,
+void ScanForLists(const Memory& memory, const native::Module& module, const Layout& layout,
                   std::vector<RuntimeCandidate>& found) {
   for (bool equal : {true, false}) {
     ForEachSegment(memory, module.image.writable(), [&](Address start, const auto& words) {
@@ -61,7 +62,7 @@ void ScanForLists(const Memory& memory, const Module& module, const Layout& layo
 
 std::vector<RuntimeCandidate> ScanForRuntimes(const SymbolFinder& symbols) {
   std::vector<RuntimeCandidate> found;
-  for (const Module* module : symbols.ByLikelihood()) {
+  for (const native::Module* module : symbols.ByLikelihood()) {
     ScanForCookie(symbols.memory(), *module, found);
     if (!found.empty()) return found;
     auto version = FindVersionByText(symbols, *module);
@@ -73,10 +74,10 @@ std::vector<RuntimeCandidate> ScanForRuntimes(const SymbolFinder& symbols) {
   return found;
 }
 
-std::optional<Address> ScanForType(const Memory& memory, const Layout& layout, const Module& module,
-                                   std::string_view name) {
+std::optional<Address> ScanForType(const Memory& memory, const Layout& layout,
+                                   const native::Module& module, std::string_view name) {
   std::vector<Address> texts;  // where the name stands among the constants
-  for (const AddressRange& range : module.image.constant()) {
+  for (const native::AddressRange& range : module.image.constant()) {
     if (range.size() > kMaxSegment) continue;
     std::string bytes(range.size(), '\0');
     if (!memory.Read(range.start, bytes.data(), bytes.size())) continue;

@@ -45,14 +45,24 @@ std::optional<PauseMode> PauseModeByName(std::string_view name) {
   return std::nullopt;
 }
 
-Pauser::Pauser(PauseMode mode)
-    : wanted_(mode), mode_in_use_(mode == PauseMode::kAuto ? PauseMode::kPreempt : mode) {}
+Pauser::Pauser(PauseMode mode, bool own_process)
+    : wanted_(mode),
+      otherwise_(own_process ? PauseMode::kNone : PauseMode::kPtrace),
+      mode_in_use_(mode == PauseMode::kAuto ? PauseMode::kPreempt : mode) {}
 
 Pauser::~Pauser() = default;
 
 Result<void> Pauser::Check() const {
   if (failure_) return std::unexpected(*failure_);
   return {};
+}
+
+Nanoseconds Pauser::ProbesCpu() {
+  Nanoseconds all{};
+  for (const auto& probe : probes_) {
+    if (probe != nullptr) all += probe->Cpu();
+  }
+  return all;
 }
 
 void Pauser::ExpectEvery(Nanoseconds period) {
@@ -121,7 +131,7 @@ bool Pauser::CopyBeside(CopyJob& job, PauseTicket& ticket) {
   job.RunUnproved();
   if (MonotonicNow() - job.began >= kShortCopy) return false;
   const bool has_moved = job.subject_cpu >= 0 && job.subject_cpu != probe.cpu();
-  job.LookWhetherAwake();
+  job.LookAgain();
   if (!has_moved && !probe.RunBeside(job)) {
     ticket.in_vain = probe.TakeStay();
     return false;
@@ -235,7 +245,7 @@ Probe* Pauser::ProbeFor(int cpu) {
 
 void Pauser::GiveUpPreemption(std::string_view reason) {
   if (wanted_ == PauseMode::kAuto) {
-    mode_in_use_ = PauseMode::kPtrace;
+    mode_in_use_ = otherwise_;
     return;
   }
   failure_ = Error{ErrorCode::kPermission, fmt::format("pausing by preemption: {}", reason),

@@ -40,7 +40,9 @@ struct PauseTicket {
 /// off the CPU of the thread it paused last, where there is another. [one thread: the pacer]
 class Pauser {
  public:
-  explicit Pauser(PauseMode mode);
+  /// `own_process`: the threads to pause are this process' own. A thread of it can stop none of the
+  /// others by ptrace, so there kAuto comes to kNone.
+  explicit Pauser(PauseMode mode, bool own_process = false);
   ~Pauser();
 
   /// Begins the job with the subject thread `tid` held on `cpu` (where it was seen last). The job
@@ -67,10 +69,12 @@ class Pauser {
   /// Sleeps until `until` (CLOCK_MONOTONIC), or a job under way needs the pacer, or a signal comes.
   void Sleep(Nanoseconds until) { pacer_.Sleep(until); }
 
-  /// What kAuto came to: kPreempt until the CPU proved not ours to enter, then kPtrace.
+  /// What kAuto came to: kPreempt until the CPU proved not ours to enter, then kPtrace or kNone.
   PauseMode mode_in_use() const { return mode_in_use_; }
   /// Fails when what was asked for, and nothing else, cannot be had; no copy is made any more then.
   Result<void> Check() const;
+  /// CPU time that the probes have used.
+  Nanoseconds ProbesCpu();
 
  private:
   static PauseOutcome OutcomeOf(const CopyJob& job);
@@ -84,6 +88,7 @@ class Pauser {
   void GiveUpPreemption(std::string_view reason);
 
   PauseMode wanted_;
+  PauseMode otherwise_;  // where kAuto may not preempt
   PauseMode mode_in_use_;
   std::optional<Error> failure_;
   bool has_time_ = false;

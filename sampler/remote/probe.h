@@ -42,6 +42,8 @@ class Probe {
   ~Probe();
 
   int cpu() const { return cpu_; }
+  /// CPU time that the thread has used.
+  Nanoseconds Cpu() { return ThreadCpuOf(thread_.native_handle()); }
 
   /// Wakes the probe to run `job`, which must stay untouched until it is done. Not while busy.
   void Submit(CopyJob& job);

@@ -23,8 +23,8 @@ struct RseqVariables {
 /// Only the dynamic loader, or the executable of a static program, defines them; libc in between
 /// imports them.
 std::optional<RseqVariables> ReadVariables(const Memory& memory,
-                                           const std::vector<Module>& modules) {
-  for (const Module& module : modules) {
+                                           const std::vector<native::Module>& modules) {
+  for (const native::Module& module : modules) {
     auto offset = module.image.FindSymbol(memory, "__rseq_offset");
     auto size = module.image.FindSymbol(memory, "__rseq_size");
     if (!offset || !size) continue;
@@ -57,7 +57,7 @@ Agreement Compare(pid_t pid, const Memory& memory, const PyThread& thread, int64
 
 }  // namespace
 
-RseqFinding FindRseq(pid_t pid, const Memory& memory, const std::vector<Module>& modules,
+RseqFinding FindRseq(pid_t pid, const Memory& memory, const std::vector<native::Module>& modules,
                      std::span<const PyThread> threads) {
   auto variables = ReadVariables(memory, modules);
   if (!variables) return {{}, "its C library has no rseq (glibc before 2.35, musl, or static)"};

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sampler/remote/elf_image.h"
+#include "sampler/native/elf_image.h"
 #include "sampler/remote/target.h"
 
 namespace pystrobe::remote {
@@ -26,7 +26,7 @@ struct RseqFinding {
 /// Reads the target's own __rseq_offset and __rseq_size (glibc 2.35+) and compares what the
 /// threads' rseq areas say with /proc: every cpu_id must be a CPU of this machine, and those of
 /// running threads must be the CPU that the kernel says they run on.
-RseqFinding FindRseq(pid_t pid, const pyabi::Memory& memory, const std::vector<Module>& modules,
-                     std::span<const PyThread> threads);
+RseqFinding FindRseq(pid_t pid, const pyabi::Memory& memory,
+                     const std::vector<native::Module>& modules, std::span<const PyThread> threads);
 
 }  // namespace pystrobe::remote

@@ -7,20 +7,14 @@
 #include "sampler/remote/rseq.h"
 
 namespace pystrobe::remote {
-namespace {
-
-// How often the codes of a stack that stays are seen in use, so that the cache does not forget
-// them.
-constexpr Nanoseconds kSettledFor = std::chrono::seconds(1);
-
-}  // namespace
 
 SampledThread::SampledThread(RunContext& context, const PyThread& thread, KernelThread& kernel)
     : context_(context),
       thread_(thread),
       kernel_(kernel),
       state_{thread_},
-      plan_(context.target.layout(), thread.tstate) {
+      plan_(context.target.layout(), thread.tstate),
+      path_(context.tables, context.codes) {
   kernel_.Add(&state_);
   copy_.plan = &plan_;
   if (auto stat = ReadTaskStat(context.target.pid(), thread.tid)) last_cpu_ = stat->processor;
@@ -70,6 +64,7 @@ void SampledThread::Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy) {
   job.witness = Witness();
   job.awake_before = true;
   job.ahead_of_switch.reset();
+  job.stat_before.reset();
   copy.plan = &plan_;
   job.threads.assign(1, &copy);
 }
@@ -86,7 +81,7 @@ bool SampledThread::TakeCopy(const Tick& tick, uint8_t flags, const std::optiona
                              Names names) {
   state_.has_frames = !copy_.frames.empty();
   current_ = kernel_.IsCurrent(state_, context_.target.layout(), copy_.memory);
-  const size_t common = CountCommon(tick.time);
+  const size_t common = path_.CountCommon(copy_.frames, tick.time);
   const std::span changed(copy_.frames.data(), copy_.frames.size() - common);
   if (names == Names::kAll && !context_.codes.CanName(changed, tick.time)) return false;
   Finding found{.tick = tick, .flags = flags};
@@ -98,58 +93,16 @@ bool SampledThread::TakeCopy(const Tick& tick, uint8_t flags, const std::optiona
     Miss(tick);
     return true;
   }
-  if (!InternStack(common, tick.time)) found.flags |= kSampleIncomplete;
+  const bool complete = copy_.status == pyabi::WalkStatus::kComplete;
+  const bool named = path_.Take(copy_.frames, common, complete, tick.time);
+  locals_ = std::move(copy_.locals);
+  if (!named) found.flags |= kSampleIncomplete;
   found.stack = stack();
   has_stack_ = true;
   standing_flags_ = found.flags & kStandingFlags;
   copied_ = found.task.stat;
   if (current_) kernel_.ledger().Take(found);
   return true;
-}
-
-// Equal frames from the root on have equal stacks: only what changed is looked up.
-size_t SampledThread::CountCommon(Nanoseconds now) {
-  const std::vector<pyabi::RawFrame>& fresh = copy_.frames;
-  const size_t most = std::min(fresh.size(), frames_.size());
-  if (settled_epoch_ != context_.codes.epoch() || now >= settled_until_) {
-    settled_ = 0;
-    settled_until_ = now + kSettledFor;
-  }
-  settled_epoch_ = context_.codes.epoch();
-  size_t common = 0;
-  while (common < most) {
-    const pyabi::RawFrame& frame = fresh[fresh.size() - 1 - common];
-    if (frame != frames_[frames_.size() - 1 - common]) break;
-    if (common >= settled_ && !context_.codes.IsSettled(frame.code)) break;
-    ++common;
-  }
-  settled_ = common;
-  return common;
-}
-
-bool SampledThread::InternStack(size_t common, Nanoseconds now) {
-  const std::vector<pyabi::RawFrame>& fresh = copy_.frames;
-  // Where the copy does not reach the thread's first frame, what it holds is no root.
-  const bool complete = copy_.status == pyabi::WalkStatus::kComplete;
-  const StackId base = complete ? kEmptyStack : context_.codes.incomplete_stack();
-  if (base != std::exchange(base_, base)) common = 0;
-  path_.resize(common);
-  StackId stack = common == 0 ? base : path_.back();
-  const uint64_t unnamed = context_.codes.unnamed();
-  hidden_.clear();
-  for (size_t i = fresh.size() - common; i-- > 0;) {
-    const auto frame = context_.codes.Resolve(fresh[i], now);
-    if (!frame) {
-      hidden_.push_back(i);
-      continue;
-    }
-    stack = context_.tables.Push(stack, *frame);
-    path_.push_back(stack);
-  }
-  frames_ = fresh;
-  locals_ = std::move(copy_.locals);
-  for (const size_t i : hidden_) frames_.erase(frames_.begin() + static_cast<std::ptrdiff_t>(i));
-  return context_.codes.unnamed() == unnamed;
 }
 
 }  // namespace pystrobe::remote

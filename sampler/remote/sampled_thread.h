@@ -13,6 +13,7 @@
 #include "sampler/remote/code_cache.h"
 #include "sampler/remote/copy_job.h"
 #include "sampler/remote/kernel_thread.h"
+#include "sampler/remote/stack_path.h"
 #include "sampler/remote/stack_plan.h"
 #include "sampler/remote/target.h"
 #include "sampler/remote/task_clock.h"
@@ -91,19 +92,14 @@ class SampledThread {
 
   /// The last stack taken, and those of kStandingFlags that it had.
   bool has_stack() const { return has_stack_; }
-  StackId stack() const { return path_.empty() ? base_ : path_.back(); }
+  StackId stack() const { return path_.stack(); }
   uint8_t standing_flags() const { return standing_flags_; }
   /// As of that: the thread's time was this interpreter's.
   bool current() const { return current_; }
-  const std::vector<pyabi::RawFrame>& frames() const { return frames_; }
+  const std::vector<pyabi::RawFrame>& frames() const { return path_.frames(); }
   const std::vector<FrameLocals>& locals() const { return locals_; }
 
  private:
-  /// Makes the stack in copy() the thread's: its last id in path_. The first `common` frames, from
-  /// the root on, are known. False when a frame of it could not be named.
-  bool InternStack(size_t common, Nanoseconds now);
-  /// How many frames, from the root on, are those of the last stack still.
-  size_t CountCommon(Nanoseconds now);
   /// How to prove that it stood still.
   CpuWitness Witness();
 
@@ -122,14 +118,8 @@ class SampledThread {
   uint8_t standing_flags_ = 0;
   SchedStat copied_;  // what the kernel said when the last stack was taken
 
-  std::vector<pyabi::RawFrame> frames_;  // of the last stack, leaf first
-  std::vector<FrameLocals> locals_;      // of the last stack, where asked for
-  StackId base_ = kEmptyStack;           // of the last stack: what its frames stand on
-  std::vector<StackId> path_;            // root first: the stack up to each frame
-  std::vector<size_t> hidden_;           // positions of frames that are not shown, falling
-  size_t settled_ = 0;                   // frames from the root on whose codes were settled ...
-  uint64_t settled_epoch_ = 0;           // ... in this epoch of the code cache, ...
-  Nanoseconds settled_until_{};          // ... but they are to be seen in use now and then
+  StackPath path_;
+  std::vector<FrameLocals> locals_;  // of the last stack, where asked for
 };
 
 }  // namespace pystrobe::remote

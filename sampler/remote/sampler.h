@@ -48,8 +48,10 @@ struct Progress {
   Quality quality;
 };
 
-/// Samples one process until its duration is over, stop is set, or it ends. [one thread at a time;
-/// stop may be set from any thread or signal handler]
+/// Samples one process until its duration is over, stop is set, or it ends. It may be this process:
+/// then Run belongs on a thread that runs no Python, PauseMode::kPtrace cannot be had, and the
+/// sampler's own threads are in no sample. [one thread at a time; stop may be set from any thread
+/// or signal handler]
 class Sampler {
  public:
   static Result<std::unique_ptr<Sampler>> Attach(pid_t pid, const SamplerOptions& options);

@@ -2,12 +2,13 @@
 #include "sampler/remote/sampling_run.h"
 
 #include <fmt/format.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
+
+#include "sampler/remote/target_facts.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -25,15 +26,6 @@ constexpr Nanoseconds kPromptBeginning = std::chrono::milliseconds(1);
 // Looks are begun at most so long before their time: what they find is taken over after the last.
 constexpr Nanoseconds kHorizon = std::chrono::milliseconds(20);
 
-std::string HostName() {
-  utsname name{};
-  return uname(&name) == 0 ? name.nodename : "";
-}
-
-std::string VersionText(const pyabi::Layout& layout) {
-  return layout.version.ToString() + (layout.free_threaded ? " free-threading build" : "");
-}
-
 }  // namespace
 
 SamplingRun::SamplingRun(const Target& target, const SamplerOptions& options, RecordingSink& sink,
@@ -42,12 +34,13 @@ SamplingRun::SamplingRun(const Target& target, const SamplerOptions& options, Re
       options_(options),
       sink_(sink),
       quality_(quality),
-      own_cpu_start_(ProcessCpuNow()),
+      own_process_(target.pid() == getpid()),
+      own_cpu_start_(own_process_ ? ThreadCpuNow() : ProcessCpuNow()),
       start_(MonotonicNow()),
       codes_(target, tables_, quality),
       context_{target, tables_, codes_, start_, samples_},
       threads_(context_),
-      pauser_(options.pause),
+      pauser_(options.pause, own_process_),
       ticks_(context_, threads_, pauser_),
       upkeep_(context_, threads_),
       deadlines_(start_, options.rate_hz, static_cast<uint64_t>(start_.count())),
@@ -85,13 +78,6 @@ void SamplingRun::Begin() {
   samples_.clear();
   process_cpu_start_ = process_cpu_ = ProcessCpuOf(target_.pid());
   deadlines_ = Deadlines(start_, governor_.rate_hz(), static_cast<uint64_t>(start_.count()));
-  NoteStealing();
-}
-
-// Until the second time it is known only whether that ever happened.
-void SamplingRun::NoteStealing() {
-  const uint64_t stolen = ReadStolenTicks().value_or(0);
-  host_steals_ = std::exchange(stolen_ticks_, stolen) != stolen;
 }
 
 void SamplingRun::ApplyRate() {
@@ -146,7 +132,6 @@ Result<std::optional<EndReason>> SamplingRun::TakeOver() {
   if (now >= next_append_ || samples_.size() >= kBatch) {
     threads_.FlushAll();
     ReadProcessCpu();
-    NoteStealing();
     if (auto sent = Append(now); !sent) return std::unexpected(sent.error());
     next_append_ = now + kAppendInterval;
   }
@@ -198,7 +183,7 @@ Result<std::optional<EndReason>> SamplingRun::MakeUpFor(const Missed& missed) {
 
 void SamplingRun::NextTick(Nanoseconds time, Nanoseconds due_by) {
   const Nanoseconds longest = std::max(kLeastGap, kGapPeriods * deadlines_.period());
-  tick_ = {tick_.number + 1, time, tick_.time, longest, due_by, host_steals_};
+  tick_ = {tick_.number + 1, time, tick_.time, longest, due_by};
 }
 
 Result<std::optional<EndReason>> SamplingRun::Take(const TickOutcome& outcome) {
@@ -264,11 +249,17 @@ void SamplingRun::ReadProcessCpu() {
   if (auto now = ProcessCpuOf(target_.pid())) process_cpu_ = now;
 }
 
+Nanoseconds SamplingRun::OwnCpu() {
+  if (!own_process_) return ProcessCpuNow() - own_cpu_start_;
+  return ThreadCpuNow() - own_cpu_start_ + pauser_.ProbesCpu();
+}
+
 // Threads that ended between two looks, or that run no Python, were charged CPU time too.
 void SamplingRun::AddUnsampled() {
   if (!process_cpu_ || !process_cpu_start_ || !threads_.exact_clock()) return;
   if (*process_cpu_ < *process_cpu_start_) return;  // another process' by now, of the same number
   uint64_t sampled = quality_.cpu_ns;
+  if (own_process_) sampled += static_cast<uint64_t>(OwnCpu().count());
   for (const Sample& sample : samples_) sampled += sample.cpu_ns;
   const auto all = static_cast<uint64_t>((*process_cpu_ - *process_cpu_start_).count());
   const uint64_t rest = all - std::min(all, sampled);
@@ -290,19 +281,10 @@ Progress SamplingRun::MakeProgress() {
 }
 
 Metadata SamplingRun::MakeMetadata() const {
-  Metadata metadata;
-  metadata.pid = target_.pid();
-  metadata.command = target_.info().command;
-  metadata.executable = target_.info().executable;
-  metadata.python_version = VersionText(target_.layout());
-  metadata.host = HostName();
-  metadata.pystrobe_version = options_.pystrobe_version;
+  Metadata metadata = DescribeTarget(target_, options_.pystrobe_version, start_);
   metadata.pause_mode = PauseModeName(pauser_.mode_in_use());
-  metadata.start_unix_ns = (UnixNow() - (MonotonicNow() - start_)).count();
-  metadata.start_monotonic_ns = start_.count();
   metadata.wanted_rate_hz = options_.rate_hz;
   metadata.max_overhead = options_.max_overhead;
-  metadata.cpu_count = static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN));
   return metadata;
 }
 
@@ -325,7 +307,7 @@ void SamplingRun::Count(const TickOutcome& outcome) {
 void SamplingRun::UpdateFigures(Nanoseconds now) {
   quality_.duration_ns = (now - start_).count();
   quality_.run_delay_ns = static_cast<int64_t>(threads_.total_run_delay());
-  quality_.own_cpu_ns = (ProcessCpuNow() - own_cpu_start_).count();
+  quality_.own_cpu_ns = OwnCpu().count();
   quality_.achieved_rate_hz = static_cast<double>(quality_.taken) * 1e9 /
                               static_cast<double>(std::max<int64_t>(1, quality_.duration_ns));
   quality_.final_rate_hz = governor_.rate_hz();

@@ -46,8 +46,6 @@ class SamplingRun {
   };
 
   void Begin();
-  /// Asks whether a host took CPU time away from this machine since it was asked last.
-  void NoteStealing();
   /// Copies and the sink go by the deadlines' rate from here on.
   void ApplyRate();
   Metadata MakeMetadata() const;
@@ -61,6 +59,8 @@ class SamplingRun {
   Result<std::optional<EndReason>> TakeMade(size_t ahead);
   void NextTick(Nanoseconds time, Nanoseconds due_by);
   void TakeLastLook();
+  /// What the sampler's own threads have used.
+  Nanoseconds OwnCpu();
   void AddUnsampled();
   void ReadProcessCpu();
   Result<std::optional<EndReason>> MakeUpFor(const Missed& missed);
@@ -76,7 +76,8 @@ class SamplingRun {
   Quality& quality_;
 
   ScopedPromptness prompt_;
-  Nanoseconds own_cpu_start_;
+  const bool own_process_;
+  Nanoseconds own_cpu_start_;  // of the pacer's thread where the process is the target's too
   Nanoseconds start_;
   Tables tables_;
   std::vector<Sample> samples_;
@@ -92,8 +93,6 @@ class SamplingRun {
   std::optional<Nanoseconds> process_cpu_start_, process_cpu_;  // of the target; the last known
   size_t ahead_ = 0;            // deadlines from next() on that have been taken care of
   bool stale_threads_ = false;  // as the looks just taken over found
-  uint64_t stolen_ticks_ = 0;
-  bool host_steals_ = false;
   bool sink_failed_ = false;
   Nanoseconds next_append_;
 };

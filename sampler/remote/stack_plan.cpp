@@ -19,10 +19,7 @@ constexpr uint32_t kSlack = 1024;
 constexpr uint32_t kUsualChunk = 16 * 1024;
 constexpr uint64_t kLargestChunk = uint64_t{16} << 20;
 constexpr uint32_t kChunkHeader = 24;
-// Of the evaluation loop's C frame, by far (3.12: 0x180 bytes with GCC -O3).
-constexpr uint64_t kSmallestLoop = 128, kLargestLoop = 4096;
 constexpr size_t kMostChunks = 4096;
-constexpr uint32_t kCframeWords = 2 * sizeof(Address);  // current_frame, previous: side by side
 constexpr size_t kMostPages = 48;
 constexpr size_t kMostExtras = 256;
 // Of all chunks together, so that the thread state and the frames that lie elsewhere fit too.
@@ -37,16 +34,15 @@ uint32_t RoundUpToPage(uint64_t bytes) {
 }  // namespace
 
 StackPlan::StackPlan(const pyabi::Layout& layout, Address tstate)
-    : layout_(&layout),
-      tstate_(tstate),
-      loop_frame_offset_(kLargestLoop),
-      offset_seen_(kLargestLoop) {}
+    : layout_(&layout), start_(layout, tstate) {}
 
 void StackPlan::AddPredicted(StackCopy& copy) {
   reached_ = 0;
-  offset_seen_ = kLargestLoop;
-  copy.Add(tstate_, layout_->thread.size);
-  for (Address cframe : cframes_) copy.Add(cframe + layout_->cframe.current_frame, kCframeWords);
+  start_.Begin();
+  copy.Add(tstate(), layout_->thread.size);
+  for (Address cframe : cframes_) {
+    copy.Add(cframe + layout_->cframe.current_frame, pyabi::ChainStart::kCframeBytes);
+  }
   for (size_t i = 0; i < pages_.size();) {
     // Neighbouring pages in one piece: a piece costs about as much as 8 KiB of bytes.
     size_t end = i + 1;
@@ -60,54 +56,23 @@ void StackPlan::AddPredicted(StackCopy& copy) {
 }
 
 std::optional<Address> StackPlan::FindFirst(const StackCopy& copy) const {
-  const auto& t = layout_->thread;
-  if (t.frame != kAbsent) return copy.ValueOr0<Address>(tstate_ + t.frame);
-  const Address cframe = copy.ValueOr0<Address>(tstate_ + t.cframe);
-  if (cframe == 0) return 0;
-  const auto first = CurrentFrameOf(copy, cframe);
-  const Address outer = copy.ValueOr0<Address>(cframe + layout_->cframe.previous);
-  if (outer != 0 && !CurrentFrameOf(copy, outer)) return std::nullopt;
-  return first;
+  return start_.FindFirst(copy);
 }
 
 bool StackPlan::AddFirst(StackCopy& copy) const {
-  Address cframe = copy.ValueOr0<Address>(tstate_ + layout_->thread.cframe);
-  if (CurrentFrameOf(copy, cframe)) {
-    cframe = copy.ValueOr0<Address>(cframe + layout_->cframe.previous);
-  }
-  return copy.Add(cframe + layout_->cframe.current_frame, kCframeWords);
-}
-
-std::optional<Address> StackPlan::CurrentFrameOf(const StackCopy& copy, Address cframe) const {
-  const Address at = cframe + layout_->cframe.current_frame;
-  if (copy.Find(at, kCframeWords) == nullptr) return std::nullopt;
-  return copy.ValueOr0<Address>(at);
+  return copy.Add(start_.MissingCframe(copy), pyabi::ChainStart::kCframeBytes);
 }
 
 bool StackPlan::IsSettled(const StackCopy& copy, const pyabi::WalkResult& walk,
                           const std::vector<Address>& loop_frames) {
-  const auto& t = layout_->thread;
-  if (t.cframe == kAbsent) return true;
-  const Address cframe = copy.ValueOr0<Address>(tstate_ + t.cframe);
-  if (cframe == 0 || cframe == tstate_ + t.root_cframe) return true;
-  const Address outer = copy.ValueOr0<Address>(cframe + layout_->cframe.previous);
-  // Within a run there is a frame; but a greenlet has a _PyCFrame of its own around its runs.
-  if (!walk.loop_caller) return FindFirst(copy) == 0 && outer == tstate_ + t.root_cframe;
-  if (walk.loop_caller != CurrentFrameOf(copy, outer)) return false;
-  if (!loop_frames.empty() && !IsBesideCframe(cframe, loop_frames.front())) return false;
-  // A frame that was popped still reads like one.
-  const Address first = FindFirst(copy).value_or(0);
-  const Address chunk = copy.ValueOr0<Address>(tstate_ + t.datastack_chunk);
-  const uint64_t size = copy.ValueOr0<uint64_t>(chunk + layout_->chunk.size);
-  const bool in_chunk = first >= chunk && first < chunk + size;
-  return !in_chunk || first < copy.ValueOr0<Address>(tstate_ + t.datastack_top);
+  return start_.IsSettled(copy, walk, loop_frames);
 }
 
 bool StackPlan::BeginsAtBottom(const StackCopy& copy,
                                const std::vector<pyabi::RawFrame>& frames) const {
   const bool is_311 = layout_->version.major == 3 && layout_->version.minor == 11;
   if (!is_311 || frames.empty()) return true;
-  Address chunk = copy.ValueOr0<Address>(tstate_ + layout_->thread.datastack_chunk);
+  Address chunk = copy.ValueOr0<Address>(tstate() + layout_->thread.datastack_chunk);
   for (size_t older = 0; older < kMostChunks; ++older) {
     const Address previous = copy.ValueOr0<Address>(chunk + layout_->chunk.previous);
     if (previous == 0) break;
@@ -117,23 +82,14 @@ bool StackPlan::BeginsAtBottom(const StackCopy& copy,
   return frames.back().frame == chunk + layout_->chunk.data + sizeof(Address);
 }
 
-// Both are locals of one C function, so their distance is always the same; runs further out, which
-// is where an outdated _PyCFrame may lead, lie at higher addresses.
-bool StackPlan::IsBesideCframe(Address cframe, Address loop_frame) {
-  offset_seen_ = loop_frame - cframe;
-  return offset_seen_ < std::min(loop_frame_offset_, offset_seen_) + kSmallestLoop;
-}
-
-void StackPlan::Confirm() { loop_frame_offset_ = std::min(loop_frame_offset_, offset_seen_); }
-
 bool StackPlan::AddMissing(StackCopy& copy, Address missing) {
   const uint32_t frame_size = layout_->frame.size;
   if (layout_->frame_style == FrameStyle::kFrameObjects) {
     uint32_t size = RoundUpToPage(missing - PageOf(missing) + frame_size);
     return copy.Add(PageOf(missing), size);
   }
-  Address chunk = copy.ValueOr0<Address>(tstate_ + layout_->thread.datastack_chunk);
-  Address top = copy.ValueOr0<Address>(tstate_ + layout_->thread.datastack_top);
+  Address chunk = copy.ValueOr0<Address>(tstate() + layout_->thread.datastack_chunk);
+  Address top = copy.ValueOr0<Address>(tstate() + layout_->thread.datastack_top);
   if (chunk != 0 && missing >= chunk && missing < top && top - chunk <= kLargestChunk) {
     return copy.Add(chunk, static_cast<uint32_t>(top - chunk));
   }
@@ -201,7 +157,7 @@ bool StackPlan::IsKnown(Address chunk) const {
 
 void StackPlan::LearnCframes(const StackCopy& copy) {
   cframes_.clear();
-  Address cframe = copy.ValueOr0<Address>(tstate_ + layout_->thread.cframe);
+  Address cframe = copy.ValueOr0<Address>(tstate() + layout_->thread.cframe);
   for (; cframe != 0 && cframes_.size() < 2;
        cframe = copy.ValueOr0<Address>(cframe + layout_->cframe.previous)) {
     cframes_.push_back(cframe);
@@ -209,8 +165,8 @@ void StackPlan::LearnCframes(const StackCopy& copy) {
 }
 
 void StackPlan::LearnChunks(const StackCopy& copy) {
-  Address chunk = copy.ValueOr0<Address>(tstate_ + layout_->thread.datastack_chunk);
-  Address top = copy.ValueOr0<Address>(tstate_ + layout_->thread.datastack_top);
+  Address chunk = copy.ValueOr0<Address>(tstate() + layout_->thread.datastack_chunk);
+  Address top = copy.ValueOr0<Address>(tstate() + layout_->thread.datastack_top);
   older_.clear();
   if (chunk == 0 || top < chunk || top - chunk > kLargestChunk) {
     current_ = {0, 0};

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "sampler/pyabi/chain_start.h"
 #include "sampler/pyabi/layout.h"
 #include "sampler/pyabi/stack_copy.h"
 #include "sampler/pyabi/walk.h"
@@ -33,18 +34,13 @@ class StackPlan {
   std::optional<Address> FindFirst(const pyabi::StackCopy& copy) const;
   bool AddFirst(pyabi::StackCopy& copy) const;
 
-  /// False when what FindFirst found is no frame yet. In 3.11 and 3.12 a run of the evaluation loop
-  /// announces its _PyCFrame before it fills in the current frame (_PyEval_EvalFrameDefault in
-  /// Python/ceval.c), so for some instructions the thread state leads to what an earlier run left
-  /// on the C stack. Where the chain leaves the innermost run it must arrive at the frame that is
-  /// current in the run around it, and in 3.12 the frame with which the run begins must lie beside
-  /// its _PyCFrame. `walk`, `loop_frames`: of this copy.
+  /// False when what FindFirst found is no frame yet; `walk`, `loop_frames`: of this copy.
   bool IsSettled(const pyabi::StackCopy& copy, const pyabi::WalkResult& walk,
                  const std::vector<Address>& loop_frames);
 
   /// What the last copy told of its thread's C stack (3.12, IsSettled) holds for others: it was not
   /// torn, or there will be none that is proved not to be.
-  void Confirm();
+  void Confirm() { start_.Confirm(); }
 
   /// For a copy without proof. In 3.11 any frame whose link to its caller was not written yet looks
   /// like the last of its chain; the real one, the thread's first, lies at the bottom of its data
@@ -63,7 +59,7 @@ class StackPlan {
   /// Predicts nothing any more: the predicted ranges could not be read (unmapped meanwhile).
   void Reset();
 
-  Address tstate() const { return tstate_; }
+  Address tstate() const { return start_.tstate(); }
 
  private:
   struct Chunk {
@@ -76,8 +72,6 @@ class StackPlan {
     uint64_t last_use;
   };
 
-  std::optional<Address> CurrentFrameOf(const pyabi::StackCopy& copy, Address cframe) const;
-  bool IsBesideCframe(Address cframe, Address loop_frame);
   bool InAnyChunk(Address address);
   bool IsKnown(Address chunk) const;
   void LearnCframes(const pyabi::StackCopy& copy);
@@ -85,10 +79,8 @@ class StackPlan {
   void LearnPages(const std::vector<pyabi::RawFrame>& frames);
 
   const pyabi::Layout* layout_;
-  Address tstate_;
+  pyabi::ChainStart start_;
   std::vector<Address> cframes_;  // 3.11, 3.12: the innermost, the one around it
-  uint64_t loop_frame_offset_;    // 3.12: from the innermost _PyCFrame, the least confirmed
-  uint64_t offset_seen_;          // in the last copy
   Chunk current_{0, 0};
   std::vector<Chunk> older_;     // nearest first
   Address reached_ = 0;          // the last chunk whose header was copied; 0: only the current one

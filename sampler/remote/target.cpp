@@ -154,7 +154,7 @@ Result<TargetInfo> TryCandidate(const SymbolFinder& symbols, const RuntimeCandid
 }
 
 Result<TargetInfo> FindInterpreter(pid_t pid, const Memory& memory, const Program& program,
-                                   const std::vector<Module>& modules, ThreadIds& ids) {
+                                   const std::vector<native::Module>& modules, ThreadIds& ids) {
   SymbolFinder symbols(pid, memory, modules, program.executable);
   std::vector<RuntimeCandidate> candidates = FindRuntimes(symbols);
   if (candidates.empty()) candidates = ScanForRuntimes(symbols);
@@ -188,7 +188,7 @@ Result<Target> Target::Open(pid_t pid) {
     if (!program) return std::unexpected(program.error());
     ProcessMemory memory(pid);
     auto ids = std::make_unique<ThreadIds>(pid);
-    std::vector<Module> modules = FindModules(memory, program->mappings);
+    std::vector<native::Module> modules = native::FindModules(memory, program->mappings);
     auto info = FindInterpreter(pid, memory, *program, modules, *ids);
     Address anywhere = program->mappings.front().start;
     for (const Mapping& mapping : program->mappings) {

@@ -14,12 +14,16 @@
 
 namespace pystrobe::remote {
 
+/// Whether a thread that is awake has a CPU, or waits for one.
+enum class OnCpu : uint8_t { kUnknown, kNo, kYes };
+
 /// What the kernel says of a thread at one moment.
 struct TaskLook {
   SchedStat stat;
   bool awake = true;      ///< on a CPU or waiting for one
-  bool in_pause = false;  ///< it had just been taken off its CPU, so `stat` is up to date
+  bool in_pause = false;  ///< it was not on a CPU, so `stat`, which is exact then, is up to date
   bool unsure = false;    ///< that it is awake may be our doing: see CopyJob::awake_before
+  OnCpu on_cpu = OnCpu::kUnknown;  ///< just before the pause
 };
 
 /// True when the contents of /proc/PID/task/TID/syscall are of a thread that is awake.

@@ -19,7 +19,9 @@ size_t CountOpen() {
   return count;
 }
 
-size_t CountFree() {
+}  // namespace
+
+size_t CountFreeDescriptors() {
   rlimit limit{};
   const size_t open = CountOpen();
   // Not even one for the count.
@@ -27,9 +29,7 @@ size_t CountFree() {
   return limit.rlim_cur - std::min<size_t>(limit.rlim_cur, open);
 }
 
-}  // namespace
-
-TaskFiles::TaskFiles() : TaskFiles(CountFree() / 3) {}
+TaskFiles::TaskFiles() : TaskFiles(CountFreeDescriptors() / 3) {}
 
 void TaskFiles::CloseLent() {
   lent_.clear();

@@ -2,15 +2,26 @@
 #include "sampler/remote/thread_ledger.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace pystrobe::remote {
 namespace {
 
 // Pauses are not yet in the run delay of the sample they belong to; each takes about half of this.
+// (At 10 kHz few sleeps between two looks are longer.)
 constexpr Nanoseconds kShortestSleep = std::chrono::microseconds(60);
 
+// A look that finds the thread running takes at least this part of what is left over, so that no
+// more than about so many looks' worth is left when a recording ends.
+constexpr uint64_t kUnseenParts = 128;
+
+// So many intervals of CPU time are kept from looks that cannot tell whether the thread runs, for
+// those that can.
+constexpr uint64_t kReserve = 16;
+
 Nanoseconds ToTime(uint64_t ns) { return Nanoseconds(static_cast<int64_t>(ns)); }
+uint64_t ToNs(Nanoseconds time) { return static_cast<uint64_t>(time.count()); }
 
 // The number of the last tick up to `time`, as if they came at equal distances.
 uint64_t TickAt(Nanoseconds time, const Moment& first, const Moment& last) {
@@ -44,7 +55,7 @@ KernelAccount::Charge KernelAccount::Settle(const SchedStat& stat) {
 }
 
 uint64_t Timeline::RoomUntil(Nanoseconds time) const {
-  return static_cast<uint64_t>(std::max<int64_t>(0, (time - end_.time).count()));
+  return ToNs(std::max(Nanoseconds(0), time - end_.time));
 }
 
 void Timeline::Add(const Moment& end, uint64_t cpu_ns, StackId stack, uint8_t flags) {
@@ -78,6 +89,7 @@ ThreadLedger::ThreadLedger(const Timeline& timeline, const Tick& now,
   const uint64_t tick_before = now.number > 0 ? now.number - 1 : 0;
   timeline_.SetEnd({tick_before, now.previous + (now.time - now.previous) / 2});
   life_.See({tick_before, now.previous});
+  last_time_ = now.previous;
   if (stat) {
     last_ = *stat;
     SeeAlive(now);
@@ -92,7 +104,8 @@ void ThreadLedger::BeginAt(Nanoseconds now, const std::optional<SchedStat>& stat
   life_.See({0, now});
   last_time_ = now;
   unseen_cpu_ns_ = total_run_delay_ = 0;
-  was_running_ = false;
+  looked_cpu_ns_ = sure_room_ns_ = doubtful_room_ns_ = 0;
+  runs_.clear();
   if (stat) account_.SkipTo(*stat);
 }
 
@@ -103,47 +116,33 @@ bool ThreadLedger::SeeStill(const Tick& now, const SchedStat& stat) {
   return true;
 }
 
-bool ThreadLedger::AwakeSinceLast(const Finding& found) const {
-  const SchedStat& stat = found.task.stat;
-  const uint64_t awake = stat.cpu_ns - last_.cpu_ns + stat.run_delay_ns - last_.run_delay_ns;
-  return ToTime(awake) + kShortestSleep >= found.tick.time - last_time_;
-}
-
-bool ThreadLedger::IsAwake(const Finding& found) const {
-  return found.task.awake && (!found.task.unsure || AwakeSinceLast(found));
-}
-
-uint64_t ThreadLedger::Settle(const SchedStat& stat) {
+void ThreadLedger::Settle(const SchedStat& stat) {
   last_charge_ = account_.Settle(stat);
   total_run_delay_ += last_charge_.run_delay_ns;
-  return last_charge_.cpu_ns;
+  unseen_cpu_ns_ += last_charge_.cpu_ns;
+  looked_cpu_ns_ += last_charge_.cpu_ns;
+}
+
+bool ThreadLedger::HasRested(Nanoseconds time) const {
+  const uint64_t in_use = last_charge_.cpu_ns + last_charge_.run_delay_ns;
+  return ToTime(in_use) + kShortestSleep < time - last_time_;
 }
 
 void ThreadLedger::Take(Finding found) {
   const Tick& tick = found.tick;
   SeeAlive(tick);
-  const bool awake = IsAwake(found);
   const bool ran = !SameRun(found.task.stat, last_);
+  Settle(found.task.stat);
+  const bool has_rested = HasRested(tick.time);
+  const bool awake = found.task.awake && !(found.task.unsure && has_rested);
   last_ = found.task.stat;
   last_time_ = tick.time;
-  uint64_t cpu_ns = Settle(found.task.stat);
-  // Idle until the tick before, as far as its CPU time allows.
-  // (A new thread may be charged what it ran before it was found.)
-  const Nanoseconds run = ToTime(ran ? cpu_ns : 0);
-  Nanoseconds ran_from = tick.time - run - ToTime(ran ? last_charge_.run_delay_ns : 0);
-  // Who was asleep and runs now woke at that time; of others no more is known than the ticks. (Nor
-  // where the look is late because, it may be, a host took the CPUs away: what it took is neither
-  // run nor delay.)
-  const bool taken_away = tick.late() && tick.host_steals;
-  const bool woke = off_cpu_ && ran && awake && !taken_away && tick.from() <= tick.previous;
-  if (!woke) ran_from = std::min(tick.previous, tick.time - run);
-  AddIdle({tick.number - 1, ran_from});
-  AddWait();
-  if (ran) cpu_ns -= AddGap(tick, cpu_ns, awake);
-  cpu_ns = ShareOut(tick, cpu_ns, ran && awake);
-  has_stack_ = true;
+  AddUnlooked(found, ran, has_rested);
+  if (ran) AddGap(tick, awake);
+  const bool first = !std::exchange(has_stack_, true);
   stack_ = found.stack;
   standing_flags_ = found.flags & kStandingFlags;
+  if ((found.flags & kSampleGil) == 0) unlocked_stack_ = found.stack;
   // A thread that was just taken off its CPU would have been charged something. A stack that was
   // not proved is looked at again.
   const bool sound = (found.flags & (kSampleMarked | kSampleIncomplete)) == 0;
@@ -152,41 +151,75 @@ void ThreadLedger::Take(Finding found) {
     still_ = Moment::At(tick);
     return;
   }
-  if (was_running_) running_stack_ = stack_;
+  const uint64_t cpu_ns = TakeCpu(tick, ClaimOf(found, awake, ran, has_rested), first);
   if (cpu_ns > 0) found.flags |= kSampleOnCpu;
   if (tick.late()) found.flags |= kSampleLate;
   AddRun(found, cpu_ns);
 }
 
-uint64_t ThreadLedger::AddGap(const Tick& tick, uint64_t cpu_ns, bool awake) {
-  const Nanoseconds from = tick.from();
-  if (from <= tick.previous || from <= timeline_.end().time || !has_stack_) return 0;
-  const auto after = static_cast<uint64_t>((tick.time - from).count());
-  const uint64_t in_gap = awake ? cpu_ns - std::min(cpu_ns, after) : cpu_ns;
-  timeline_.Add({tick.number - 1, from}, in_gap, kEmptyStack,
-                Flags(kSampleUnseen | (in_gap > 0 ? kSampleOnCpu : 0)));
-  was_running_ = false;
-  return in_gap;
+ThreadLedger::Claim ThreadLedger::ClaimOf(const Finding& found, bool awake, bool ran,
+                                          bool has_rested) const {
+  if (!awake) return Claim::kNone;
+  if (!found.task.stat.exact()) return Claim::kSure;
+  if (!ran || found.task.on_cpu == OnCpu::kNo) return Claim::kNone;
+  if (found.task.on_cpu == OnCpu::kYes) return Claim::kSure;
+  // Who has the lock runs, unless others have its CPU: what it waits by now is in no charge yet.
+  const bool waits = found.task.in_pause && has_rested;
+  return (found.flags & kSampleGil) != 0 && !waits ? Claim::kSure : Claim::kDoubtful;
 }
 
-uint64_t ThreadLedger::ShareOut(const Tick& tick, uint64_t cpu_ns, bool running) {
-  if (running) {
-    cpu_ns += std::exchange(unseen_cpu_ns_, 0);
-  } else {
-    unseen_cpu_ns_ += was_running_ ? AddLastRun(tick, cpu_ns) : cpu_ns;
-    cpu_ns = 0;
+// (A new thread may be charged what it ran before it was found.)
+void ThreadLedger::AddUnlooked(const Finding& found, bool ran, bool has_rested) {
+  const Tick& tick = found.tick;
+  const Nanoseconds run = ToTime(ran ? last_charge_.cpu_ns : 0);
+  const Nanoseconds wait = ToTime(ran ? last_charge_.run_delay_ns : 0);
+  const Nanoseconds ran_from = std::min(tick.previous, tick.time - run);
+  const bool had_lock = !off_cpu_ && (standing_flags_ & kSampleGil) != 0;
+  if (had_lock && has_rested && ran_from > timeline_.end().time) {
+    // Who has the lock is looked at in every tick: it had let go.
+    const StackId stack = (found.flags & kSampleGil) == 0 ? found.stack : unlocked_stack_;
+    timeline_.Add({tick.number - 1, ran_from}, 0, stack,
+                  Flags(stack == kEmptyStack ? kSampleUnseen : 0));
   }
-  was_running_ = running;
+  AddIdle({tick.number - 1, std::min(ran_from, tick.time - run - wait)});
+  AddWait({tick.number - 1, ran_from});
+}
+
+void ThreadLedger::AddGap(const Tick& tick, bool awake) {
+  const Nanoseconds from = tick.from();
+  if (from <= tick.previous || from <= timeline_.end().time || !has_stack_) return;
+  const uint64_t cpu_ns = last_charge_.cpu_ns;
+  const uint64_t after = awake ? std::min(cpu_ns, ToNs(tick.time - from)) : 0;
+  unseen_cpu_ns_ -= cpu_ns - after;
+  looked_cpu_ns_ -= cpu_ns - after;
+  timeline_.Add({tick.number - 1, from}, cpu_ns - after, kEmptyStack,
+                Flags(kSampleUnseen | (cpu_ns > after ? kSampleOnCpu : 0)));
+}
+
+uint64_t ThreadLedger::TakeCpu(const Tick& tick, Claim claim, bool first) {
+  if (claim == Claim::kNone) return 0;
+  const uint64_t room = timeline_.RoomUntil(tick.time);
+  uint64_t most = std::max(room, unseen_cpu_ns_ / kUnseenParts);
+  if (claim == Claim::kDoubtful) {
+    const uint64_t reserve = kReserve * ToNs(tick.time - tick.from());
+    most = std::min(most, unseen_cpu_ns_ - std::min(unseen_cpu_ns_, reserve));
+  } else if (first) {
+    // Born half an interval ago for all that is known, it may have run for a whole one.
+    most = unseen_cpu_ns_;
+  }
+  const uint64_t cpu_ns = std::min(unseen_cpu_ns_, most);
+  unseen_cpu_ns_ -= cpu_ns;
+  Remember({stack_, room, claim == Claim::kSure});
   return cpu_ns;
 }
 
-uint64_t ThreadLedger::AddLastRun(const Tick& tick, uint64_t cpu_ns) {
-  const uint64_t run = std::min(cpu_ns, timeline_.RoomUntil(tick.time));
-  if (run == 0) return cpu_ns;
-  const Moment& from = timeline_.end();
-  Add({from.tick, from.time + ToTime(run)}, run,
-      Flags((standing_flags_ & ~kSampleGil) | kSampleOnCpu));
-  return cpu_ns - run;
+void ThreadLedger::Remember(const Run& run) {
+  (run.sure ? sure_room_ns_ : doubtful_room_ns_) += run.room;
+  if (runs_.size() < kMostRuns) {
+    runs_.push_back(run);
+  } else {
+    runs_[next_run_++ % kMostRuns] = run;
+  }
 }
 
 // What it ran before the last tick is known by its CPU time only. That it held the lock is known of
@@ -194,7 +227,7 @@ uint64_t ThreadLedger::AddLastRun(const Tick& tick, uint64_t cpu_ns) {
 void ThreadLedger::AddRun(const Finding& found, uint64_t cpu_ns) {
   const Tick& tick = found.tick;
   if ((found.flags & kSampleGil) != 0 && timeline_.end().time < tick.previous) {
-    const auto interval = static_cast<uint64_t>((tick.time - tick.previous).count());
+    const uint64_t interval = ToNs(tick.time - tick.previous);
     const uint64_t in_tick = std::min(cpu_ns, interval);
     // It may have waited for a CPU until then.
     const int not_true_of_it = kSampleGil | (cpu_ns == in_tick ? kSampleOnCpu : 0);
@@ -215,9 +248,11 @@ void ThreadLedger::AddIdle(const Moment& end) {
   Add({number, end.time}, 0, knows_lock ? flags : Flags(flags & ~kSampleGil));
 }
 
-// Off its CPU and not idle: it waited for one, where it was seen, with the lock if it had that.
-void ThreadLedger::AddWait() {
+// Not idle: it waited for a CPU where it was seen. As long as it is known not to have run, with the
+// lock if it had that.
+void ThreadLedger::AddWait(const Moment& end) {
   if (off_cpu_ && still_.time > timeline_.end().time) Add(still_, 0, standing_flags_);
+  if (end.time > timeline_.end().time) Add(end, 0, Flags(standing_flags_ & ~kSampleGil));
 }
 
 void ThreadLedger::Flush() {
@@ -235,10 +270,47 @@ void ThreadLedger::Finish(const Tick& tick, bool lives) {
     Miss(tick);
   }
   AddIdle(life_.End());
+  SpreadRest();
+}
+
+void ThreadLedger::SpreadRest() {
   if (unseen_cpu_ns_ == 0) return;
-  stack_ = running_stack_;
-  const int unseen = stack_ == kEmptyStack ? kSampleUnseen : 0;
-  Add(timeline_.end(), std::exchange(unseen_cpu_ns_, 0), Flags(kSampleOnCpu | unseen));
+  const auto parts = LastParts();
+  double rest = 0;
+  for (const Part& part : parts) rest += part.weight;
+  for (const Part& part : parts) {
+    const double share = part.weight / rest;
+    const uint64_t cpu_ns =
+        std::min(unseen_cpu_ns_,
+                 static_cast<uint64_t>(std::llround(share * static_cast<double>(unseen_cpu_ns_))));
+    rest -= part.weight;
+    unseen_cpu_ns_ -= cpu_ns;
+    if (cpu_ns > 0) timeline_.Add(timeline_.end(), cpu_ns, part.stack, kSampleOnCpu);
+  }
+  if (unseen_cpu_ns_ == 0) return;
+  timeline_.Add(timeline_.end(), std::exchange(unseen_cpu_ns_, 0), kEmptyStack,
+                kSampleOnCpu | kSampleUnseen);
+}
+
+double ThreadLedger::DoubtfulWeight() const {
+  if (sure_room_ns_ >= looked_cpu_ns_) return sure_room_ns_ == 0 ? 1 : 0;
+  const auto left = static_cast<double>(looked_cpu_ns_ - sure_room_ns_);
+  return std::min(1.0, left / static_cast<double>(std::max<uint64_t>(doubtful_room_ns_, 1)));
+}
+
+std::vector<ThreadLedger::Part> ThreadLedger::LastParts() {
+  std::vector<Run> runs = std::exchange(runs_, {});
+  std::ranges::sort(runs, {}, &Run::stack);
+  const double doubtful = DoubtfulWeight();
+  std::vector<Part> parts;
+  for (const Run& run : runs) {
+    const double weight =
+        (run.sure ? 1 : doubtful) * static_cast<double>(std::max<uint64_t>(run.room, 1));
+    if (weight == 0) continue;
+    if (parts.empty() || parts.back().stack != run.stack) parts.push_back({run.stack, 0});
+    parts.back().weight += weight;
+  }
+  return parts;
 }
 
 void ThreadLedger::Add(const Moment& end, uint64_t cpu_ns, uint8_t flags) {

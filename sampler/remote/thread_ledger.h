@@ -110,20 +110,26 @@ struct Finding {
 /// The account of one thread's time. Ticks come in rising order; not every tick needs to look at
 /// every thread.
 ///
-/// Where wall time goes: a look's stack has the time since the look before, and where that was not
-/// at the tick before, as far as the CPU time charged says that the thread ran: the rest it was
-/// idle in the stack seen before. One that was off its CPU and is found running slept until it
-/// began to wait for a CPU or ran, and until it was last known not to have run it waited in the
-/// stack seen before; but a late look has the whole time where a host takes this
-/// machine's CPUs away, for what that took is not told from sleep. A thread that did not run yields
-/// nothing until it does, or until Flush: then one run-length entry. Time that a look is too far
-/// from to stand for it (Tick::longest) is kSampleUnseen, unless the thread is known not to have
-/// run.
+/// Looks come at random, so a stack that has the whole interval before each look that finds it has
+/// its true time on the average, however short its visits. That is why the charges of the kernel
+/// move no boundary between two stacks: they tell when a thread woke to the nanosecond, but then
+/// what it does first would lose what came before it and get nothing of what follows.
 ///
-/// Where CPU time goes: to the stack that is seen running. A thread that is found asleep used none
-/// there: if it was seen running before, it went on in that stack until it fell asleep (an entry
-/// that counts no tick); else nobody saw what it ran, and its time waits for the next stack that is
-/// seen running. Looks come at random, so stacks get such time in proportion to their own.
+/// Where wall time goes: a look's stack has the time since the tick before. Ticks before that,
+/// which looked in vain, at others or had no need to, the stack seen before has: as idle time as
+/// far as the thread is not known to have run or waited for a CPU, then as waiting; but for the CPU
+/// time charged, which lies before the look. (A thread that had the lock then and has rested since
+/// has them in a stack without it.) A thread that did not run yields nothing until it does, or
+/// until Flush: then one run-length entry. Time that a look is too far from to stand for it
+/// (Tick::longest) is kSampleUnseen, unless the thread is known not to have run.
+///
+/// Where CPU time goes: to stacks that are seen running, to each as much as its look stands for.
+/// Looks find a thread running as often as it runs, but not exactly so often within a few
+/// intervals: what is left waits for the next ones, which have a part of what has come to more than
+/// many of them could take. A look at a thread that waits for a CPU gets nothing, and one that
+/// cannot tell (TaskLook::on_cpu) what those that can are not likely to need. Finish spreads the
+/// rest over the last stacks seen running, or as good as seen: a look that could not tell counts as
+/// far as such looks had CPU time left to them.
 ///
 /// What holds of the samples, whatever is found:
 /// - they are a Timeline from the thread's birth, or BeginAt, to its end as Lifetime has it;
@@ -168,18 +174,41 @@ class ThreadLedger {
   uint64_t total_run_delay() const { return total_run_delay_; }
 
  private:
-  bool IsAwake(const Finding& found) const;
-  /// True when the thread has not slept since the last look.
-  bool AwakeSinceLast(const Finding& found) const;
-  uint64_t Settle(const SchedStat& stat);
-  /// Yields the time before tick.from as unseen; returns the CPU time that goes with it.
-  uint64_t AddGap(const Tick& tick, uint64_t cpu_ns, bool awake);
-  /// The CPU time that goes to the stack seen now.
-  uint64_t ShareOut(const Tick& tick, uint64_t cpu_ns, bool running);
-  /// What it ran in the stack before; returns the CPU time that does not fit.
-  uint64_t AddLastRun(const Tick& tick, uint64_t cpu_ns);
+  /// How far a look says that its stack used CPU time.
+  enum class Claim : uint8_t { kNone, kDoubtful, kSure };
+  struct Run {
+    StackId stack = kEmptyStack;
+    uint64_t room = 0;  // what its look stood for
+    bool sure = false;
+  };
+  /// A stack's part of the CPU time that is left at the end.
+  struct Part {
+    StackId stack = kEmptyStack;
+    double weight = 0;
+  };
+  static constexpr size_t kMostRuns = 32;
+
+  void Settle(const SchedStat& stat);
+  /// True when, before a look at `time`, the thread has slept since the last one or waits for a
+  /// CPU: its last charge does not cover the time.
+  bool HasRested(Nanoseconds time) const;
+  Claim ClaimOf(const Finding& found, bool awake, bool ran, bool has_rested) const;
+  /// Yields the ticks without a look before this one.
+  void AddUnlooked(const Finding& found, bool ran, bool has_rested);
+  /// Yields the time before tick.from as unseen, with the CPU time that cannot be later.
+  void AddGap(const Tick& tick, bool awake);
+  /// The CPU time that goes to the stack of this look, the first one or not.
+  uint64_t TakeCpu(const Tick& tick, Claim claim, bool first);
+  void Remember(const Run& run);
+  /// Yields the CPU time that is left.
+  void SpreadRest();
+  /// How often looks that could not tell found the thread running after all: they have what the
+  /// others left of all CPU time. 0 to 1.
+  double DoubtfulWeight() const;
+  /// The stacks of `runs_`, each once, by what their looks stood for. Forgets them.
+  std::vector<Part> LastParts();
   void AddIdle(const Moment& end);
-  void AddWait();
+  void AddWait(const Moment& end);
   void AddRun(const Finding& found, uint64_t cpu_ns);
   void Add(const Moment& end, uint64_t cpu_ns, uint8_t flags);
 
@@ -194,13 +223,17 @@ class ThreadLedger {
   Nanoseconds last_time_{};
   bool has_stack_ = false;
   bool off_cpu_ = false;  // not on a CPU, and sure to be found so as long as it is not put on one
-  bool was_running_ = false;  // seen running: its stack is where it used CPU time
-  Moment still_;              // off CPU, it is known not to have run until then
+  Moment still_;          // off CPU, it is known not to have run until then
   StackId stack_ = kEmptyStack;
+  StackId unlocked_stack_ = kEmptyStack;  // the last one seen without the lock
   uint8_t standing_flags_ = 0;
 
-  uint64_t unseen_cpu_ns_ = 0;           // used between two looks that found it asleep
-  StackId running_stack_ = kEmptyStack;  // the last one seen running
+  uint64_t unseen_cpu_ns_ = 0;  // charged, and in no sample yet
+  uint64_t looked_cpu_ns_ = 0;  // charged, and not left to a gap
+  uint64_t sure_room_ns_ = 0;   // what looks with a claim stood for, in all
+  uint64_t doubtful_room_ns_ = 0;
+  std::vector<Run> runs_;  // the last looks with a claim, a ring
+  size_t next_run_ = 0;
 };
 
 }  // namespace pystrobe::remote

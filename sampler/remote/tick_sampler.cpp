@@ -178,6 +178,7 @@ void TickSampler::Begin(Look& look) {
   CopyJob& job = look.job;
   look.subject->Prepare(job, look.domain->lock(), look.subject->copy());
   job.awake_before = look.subject->clock().Running();
+  job.stat_before = look.subject->clock().Read();
   job.alone =
       threads_.domains().size() == 1 && (!look.domain->free_threaded() || running_.size() == 1);
   look.other_looks.clear();

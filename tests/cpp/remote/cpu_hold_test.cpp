@@ -34,11 +34,11 @@ class CpuHoldTest : public ::testing::Test {
     const AllSignalsBlocked blocked;  // what SleepUntilWoken needs
     holder_ = std::thread([this] {
       const ScopedPromptness prompt(Urgency::kAtOnce);
-      tid_ = gettid();
       std::ignore = PinTo(0, holders_cpu_);
-      while (!stop_) {
+      tid_ = gettid();  // from here on the test may move it
+      // Woken first: what it serves is what the test has set by then.
+      for (SleepUntilWoken(); !stop_; SleepUntilWoken()) {
         hold_.Serve(serves_cpu_ < 0 ? holders_cpu_ : serves_cpu_.load());
-        SleepUntilWoken();
       }
     });
     while (tid_ == 0) std::this_thread::yield();
