@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/signal/cpu_event.h"
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "sampler/signal/dispatcher.h"
+
+namespace pystrobe::signals {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::atomic<int> signals{0};
+std::atomic<int> not_ours{0};
+std::atomic<pid_t> receiver{0};
+
+void Count(int, siginfo_t* info, void*) {
+  receiver = gettid();
+  ++(MayBeOurs(*info) ? signals : not_ours);
+}
+
+/// In user mode, but for a look at the clock now and then.
+void Burn(Nanoseconds cpu) {
+  const Nanoseconds end = ThreadCpuNow() + cpu;
+  volatile uint64_t x = 1;
+  while (ThreadCpuNow() < end) {
+    for (int i = 0; i < 20'000; ++i) x = x * 3 + 1;
+  }
+}
+
+class CpuEventTest : public testing::TestWithParam<CpuSource> {
+ protected:
+  CpuEventTest() {
+    struct sigaction action{};
+    action.sa_sigaction = Count;
+    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    sigaction(kSignal, &action, &before_);
+    signals = not_ours = 0;
+  }
+  ~CpuEventTest() override { sigaction(kSignal, &before_, nullptr); }
+
+  static CpuEvent Start(pid_t tid, Nanoseconds period) {
+    auto event = CpuEvent::Start(GetParam(), tid, period);
+    EXPECT_TRUE(event) << event.error().message;
+    return *std::move(event);
+  }
+
+ private:
+  struct sigaction before_{};
+};
+
+TEST_P(CpuEventTest, SignalsAsCpuTimeIsUsed) {
+  {
+    const CpuEvent event = Start(gettid(), milliseconds(10));
+    Burn(milliseconds(300));
+  }
+  // Of timers only those that a tick of the scheduler finds due.
+  EXPECT_GE(signals, 20);
+  EXPECT_LE(signals, 31);
+  EXPECT_EQ(receiver, gettid());
+  EXPECT_EQ(not_ours, 0);
+  const int count = signals;
+  Burn(milliseconds(50));
+  EXPECT_EQ(signals, count) << "it has ended";
+}
+
+TEST_P(CpuEventTest, IsOfOneThread) {
+  std::atomic<pid_t> tid{0};
+  std::atomic<bool> go{false}, done{false};
+  std::thread thread([&] {
+    tid = gettid();
+    while (!go) std::this_thread::yield();
+    Burn(milliseconds(100));
+    done = true;
+    while (go) std::this_thread::sleep_for(milliseconds(1));
+  });
+  while (tid == 0) std::this_thread::yield();
+  {
+    const CpuEvent event = Start(tid, milliseconds(10));
+    Burn(milliseconds(100));
+    EXPECT_NE(receiver, gettid());
+    go = true;
+    while (!done) std::this_thread::yield();
+    EXPECT_GE(signals, 5);
+    EXPECT_EQ(receiver, tid);
+  }
+  go = false;
+  thread.join();
+}
+
+TEST_P(CpuEventTest, SaysThatTheThreadHasEnded) {
+  pid_t tid = 0;
+  std::thread([&tid] { tid = gettid(); }).join();
+  const auto event = CpuEvent::Start(GetParam(), tid, milliseconds(10));
+  ASSERT_FALSE(event);
+  EXPECT_EQ(event.error().code, ErrorCode::kExited) << event.error().message;
+  EXPECT_FALSE(CpuTimeOf(tid));
+}
+
+INSTANTIATE_TEST_SUITE_P(Sources, CpuEventTest,
+                         testing::Values(CpuSource::kPerf, CpuSource::kPerfUser, CpuSource::kTimer),
+                         [](const auto& source) {
+                           std::string name(CpuSourceName(source.param));
+                           std::erase_if(name, [](char c) {
+                             return !std::isalpha(static_cast<unsigned char>(c));
+                           });
+                           return name;
+                         });
+
+TEST(CpuTimeTest, IsThatOfTheThread) {
+  const auto before = CpuTimeOf(gettid());
+  Burn(milliseconds(20));
+  const auto after = CpuTimeOf(gettid());
+  ASSERT_TRUE(before && after);
+  EXPECT_GE(*after - *before, milliseconds(20));
+  EXPECT_NEAR(static_cast<double>(after->count()), static_cast<double>(ThreadCpuNow().count()),
+              1e6);
+}
+
+TEST(DispatcherTest, IsOneAndLeavesNothing) {
+  struct sigaction before{}, within{}, after{};
+  sigaction(kSignal, nullptr, &before);
+  {
+    const auto dispatcher = Dispatcher::Install();
+    ASSERT_TRUE(dispatcher);
+    sigaction(kSignal, nullptr, &within);
+    EXPECT_NE(within.sa_sigaction, before.sa_sigaction);
+    EXPECT_FALSE(Dispatcher::Install());
+  }
+  sigaction(kSignal, nullptr, &after);
+  EXPECT_EQ(after.sa_sigaction, before.sa_sigaction);
+  EXPECT_TRUE(Dispatcher::Install());
+}
+
+TEST(DispatcherTest, LeavesAHandlerThatCameLater) {
+  struct sigaction later{}, after{};
+  later.sa_sigaction = Count;
+  later.sa_flags = SA_SIGINFO;
+  {
+    const auto dispatcher = Dispatcher::Install();
+    ASSERT_TRUE(dispatcher);
+    sigaction(kSignal, &later, nullptr);
+  }
+  sigaction(kSignal, nullptr, &after);
+  EXPECT_EQ(after.sa_sigaction, later.sa_sigaction);
+  later.sa_handler = SIG_DFL;
+  sigaction(kSignal, &later, nullptr);
+}
+
+TEST(DispatcherTest, PassesOnWhatIsNotOurs) {
+  struct sigaction action{};
+  action.sa_sigaction = Count;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(kSignal, &action, nullptr);
+  signals = not_ours = 0;
+  {
+    const auto dispatcher = Dispatcher::Install();
+    ASSERT_TRUE(dispatcher);
+    raise(kSignal);
+    kill(getpid(), kSignal);
+  }
+  EXPECT_EQ(not_ours, 2);
+  action.sa_handler = SIG_DFL;
+  sigaction(kSignal, &action, nullptr);
+}
+
+}  // namespace
+}  // namespace pystrobe::signals
