@@ -4,9 +4,9 @@
 #include "cli/children.h"
 #include "cli/message.h"
 #include "cli/record.h"
-#include "cli/text.h"
 #include "cli/verbs.h"
 #include "profiler/base/proc.h"
+#include "profiler/print/text.h"
 #include "profiler/write/number_text.h"
 #include "sampler/remote/permission.h"
 
@@ -19,9 +19,10 @@ void Announce(const AttachOptions& options, const remote::TargetInfo& target) {
       duration ? fmt::format(" for {}; Ctrl-C stops earlier",
                              write::TimeText(static_cast<uint64_t>(duration->count())))
                : "; Ctrl-C stops and reports";
-  PrintNote(fmt::format("sampling {} ({}){}", options.pid,
-                        CutEnd(CommandText(target.command, target.executable, "..."), 40, "..."),
-                        until));
+  PrintNote(fmt::format(
+      "sampling {} ({}){}", options.pid,
+      print::CutEnd(print::CommandText(target.command, target.executable, "..."), 40, "..."),
+      until));
 }
 
 /// A table of one line, or none, is not what one would expect.

@@ -302,6 +302,14 @@ Result<Command> ParseRun(Words words) {
                  "environment's, or python3")
       ->type_name("PATH")
       ->group("Program");
+  app.add_flag(
+         "--in-process", raw.in_process,
+         "Sample from inside, by CPU time (with --mode\nwall by elapsed time): the interpreter "
+         "must have\nthe Python package pystrobe")
+      ->group("Program");
+  app.add_flag("--native", raw.native,
+               "With --in-process: show C and C++ functions too,\nbetween Python's")
+      ->group("Program");
   AddRecording(app, raw);
   const size_t count = CountOptionWords(app, words);
   auto help = Parse(app, "run", words.first(count));
@@ -329,6 +337,14 @@ Result<Command> ParseRun(Words words) {
   auto record = UnderstandRecord(raw);
   if (!record) return std::unexpected(record.error());
   options.record = *std::move(record);
+  options.in_process = raw.in_process;
+  options.native = raw.native;
+  if (options.native && !options.in_process) {
+    return Usage("Add --in-process.", "--native is for programs that sample themselves");
+  }
+  if (options.in_process) {
+    if (auto fits = CheckInProcess(raw, options); !fits) return std::unexpected(fits.error());
+  }
   if (options.record.outputs.empty()) options.misplaced = MisplacedOutput(options.program);
   for (const OutputRequest& output : options.record.outputs) {
     if (output.to_stdout()) {
@@ -350,6 +366,8 @@ Result<Command> ParseDump(Words words) {
   app.add_flag("--json", raw.json, "Print JSON");
   app.add_flag("--locals", raw.locals,
                "Print local variables too: values may be\nsecret, and the pause is longer");
+  app.add_flag("--native", raw.native,
+               "Show C and C++ functions too, and threads\nwithout Python: stops each by ptrace");
   app.add_option("--pause", raw.pause, "How to hold a thread still: auto, preempt,\nptrace, none")
       ->type_name("HOW");
   auto help = Parse(app, "dump", words);
@@ -359,7 +377,11 @@ Result<Command> ParseDump(Words words) {
   if (!pid) return std::unexpected(pid.error());
   auto pause = UnderstandPause(raw.pause);
   if (!pause) return std::unexpected(pause.error());
-  return DumpVerbOptions{*pid, raw.json, raw.locals, *pause};
+  if (raw.native && *pause != remote::PauseMode::kAuto && *pause != remote::PauseMode::kPtrace) {
+    return Usage("Leave one of them out.", "--native stops threads by ptrace, not by --pause {}",
+                 raw.pause);
+  }
+  return DumpVerbOptions{*pid, raw.json, raw.locals, raw.native, *pause};
 }
 
 Result<Command> ParseReport(Words words) {

@@ -23,7 +23,7 @@ namespace pystrobe::cli {
 
 /// How a recording is looked at.
 struct View {
-  Mode mode = Mode::kWall;
+  std::optional<Mode> mode;           ///< nullopt: what the recording has, wall time first
   bool idle = false;                  ///< --idle
   std::optional<std::string> thread;  ///< --thread
   int64_t since_ns = 0;
@@ -49,6 +49,8 @@ struct AttachOptions {
 struct RunOptions {
   RecordOptions record;
   std::optional<std::string> python;  ///< --python
+  bool in_process = false;            ///< --in-process
+  bool native = false;                ///< --native, with --in-process
   bool is_command = false;            ///< behind "--": any program, not an argument of Python's
   std::vector<std::string>
       program;  ///< script and arguments, "-m" module and arguments, or command
@@ -60,6 +62,7 @@ struct DumpVerbOptions {
   pid_t pid = 0;
   bool json = false;
   bool locals = false;
+  bool native = false;
   remote::PauseMode pause = remote::PauseMode::kAuto;
 };
 

@@ -10,7 +10,7 @@
 namespace pystrobe::cli {
 
 int Dump(const DumpVerbOptions& options) {
-  const auto dump = remote::TakeDump(options.pid, {options.locals, options.pause});
+  const auto dump = remote::TakeDump(options.pid, {options.locals, options.pause, options.native});
   if (!dump) {
     PrintError(dump.error());
     return ExitCodeFor(dump.error());
@@ -20,7 +20,7 @@ int Dump(const DumpVerbOptions& options) {
   }
   const std::string text =
       options.json ? DumpJson(*dump, options.locals)
-                   : DumpText(*dump, DescribeTerminal(STDOUT_FILENO, kProcessEnvironment));
+                   : DumpText(*dump, print::DescribeTerminal(STDOUT_FILENO, kProcessEnvironment));
   return PrintToStdout(text) ? kExitOk : kExitFailure;
 }
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "cli/text.h"
+#include "profiler/print/text.h"
 #include "profiler/write/json_writer.h"
 #include "profiler/write/number_text.h"
 
@@ -37,12 +37,15 @@ std::string StateText(char state) {
   }
 }
 
-std::string ThreadHeading(const DumpThread& thread, bool free_threaded, const Palette& palette) {
-  std::string text = fmt::format("{}Thread {} \"{}\"{} {}", palette.strong, thread.tid,
-                                 Printable(thread.name), palette.reset, StateText(thread.state));
+std::string ThreadHeading(const DumpThread& thread, bool free_threaded,
+                          const print::Palette& palette) {
+  std::string text =
+      fmt::format("{}Thread {} \"{}\"{} {}", palette.strong, thread.tid,
+                  print::Printable(thread.name), palette.reset, StateText(thread.state));
   if (thread.holds_gil) text += free_threaded ? ", attached" : ", holds the GIL";
   if (thread.interpreter != 0) text += fmt::format(", interpreter {}", thread.interpreter);
   if (!thread.complete) text += ", stack incomplete";
+  if (!thread.native_whole) text += ", native frames cut";
   if (!thread.proved) text += ", not proved exact";
   return text + "\n";
 }
@@ -53,40 +56,44 @@ bool SamePlace(const DumpFrame& a, const DumpFrame& b) {
 }
 
 std::string PlaceText(const DumpFrame& frame) {
-  return Printable(frame.file) + (frame.line != 0 ? fmt::format(":{}", frame.line) : "");
+  return print::Printable(frame.file) + (frame.line != 0 ? fmt::format(":{}", frame.line) : "");
 }
 
 /// Those of function and place. On a terminal they fit its lines; elsewhere nothing is cut.
-TwoColumns LayOut(const DumpThread& thread, const Terminal& terminal) {
-  TwoColumns needed{0, 0};
+print::TwoColumns LayOut(const DumpThread& thread, const print::Terminal& terminal) {
+  print::TwoColumns needed{0, 0};
   for (const DumpFrame& frame : thread.frames) {
-    needed.first = std::max(needed.first, DisplayWidth(Printable(frame.function)));
-    needed.second = std::max(needed.second, DisplayWidth(PlaceText(frame)));
+    needed.first = std::max(needed.first, print::DisplayWidth(print::Printable(frame.function)));
+    needed.second = std::max(needed.second, print::DisplayWidth(PlaceText(frame)));
   }
   if (!terminal.is_terminal) return needed;
-  return ShareRoom(needed, std::max(20, terminal.width - kIndent - kGap));
+  return print::ShareRoom(needed, std::max(20, terminal.width - kIndent - kGap));
 }
 
-std::string FrameText(const DumpFrame& frame, TwoColumns columns, const Terminal& terminal,
-                      const Palette& palette) {
+std::string FrameText(const DumpFrame& frame, print::TwoColumns columns,
+                      const print::Terminal& terminal, const print::Palette& palette) {
   const std::string function =
-      CutStart(Printable(frame.function), columns.first, terminal.ellipsis);
-  const std::string place = CutPath(PlaceText(frame), columns.second, terminal.ellipsis);
+      print::CutStart(print::Printable(frame.function), columns.first, terminal.ellipsis);
+  const std::string place = print::CutPath(PlaceText(frame), columns.second, terminal.ellipsis);
   std::string text =
-      fmt::format("{:{}}{}{:{}}{}{}{}\n", "", kIndent, PadRight(function, columns.first), "", kGap,
-                  palette.faint, place, palette.reset);
+      fmt::format("{:{}}{}{:{}}{}{}{}\n", "", kIndent, print::PadRight(function, columns.first), "",
+                  kGap, palette.faint, place, palette.reset);
   for (const pyabi::Local& local : frame.locals) {
-    const std::string line = fmt::format("{} = {}", Printable(local.name), Printable(local.value));
-    text +=
-        fmt::format("{:{}}{}\n", "", 2 * kIndent,
-                    CutEnd(line, std::max(40, terminal.width - 2 * kIndent), terminal.ellipsis));
+    const std::string line =
+        fmt::format("{} = {}", print::Printable(local.name), print::Printable(local.value));
+    text += fmt::format(
+        "{:{}}{}\n", "", 2 * kIndent,
+        print::CutEnd(line, std::max(40, terminal.width - 2 * kIndent), terminal.ellipsis));
   }
   return text;
 }
 
-std::string FramesText(const DumpThread& thread, const Terminal& terminal, const Palette& palette) {
-  if (thread.frames.empty()) return "    (no Python frames)\n";
-  const TwoColumns columns = LayOut(thread, terminal);
+std::string FramesText(const DumpThread& thread, const print::Terminal& terminal,
+                       const print::Palette& palette) {
+  if (thread.frames.empty()) {
+    return thread.has_python ? "    (no Python frames)\n" : "    (no frames)\n";
+  }
+  const print::TwoColumns columns = LayOut(thread, terminal);
   std::string text;
   for (size_t i = 0; i < thread.frames.size();) {
     size_t end = i + 1;
@@ -119,6 +126,7 @@ class TextOutput final : public write::Output {
 void AppendFrame(write::JsonWriter& json, const DumpFrame& frame, bool locals) {
   json.BeginObject();
   json.Field("function", frame.function).Field("file", frame.file).Field("line", frame.line);
+  json.Field("native", frame.is_native);
   if (locals) {
     json.Key("locals").BeginObject();
     for (const pyabi::Local& local : frame.locals) {
@@ -135,6 +143,7 @@ void AppendThread(write::JsonWriter& json, const DumpThread& thread, bool locals
   json.Field("interpreter", thread.interpreter);
   json.Field("state", std::string_view(&thread.state, 1)).Field("holds_gil", thread.holds_gil);
   json.Field("proved", thread.proved).Field("complete", thread.complete);
+  json.Field("native_whole", thread.native_whole);
   json.Key("frames").BeginArray();
   for (const DumpFrame& frame : thread.frames) AppendFrame(json, frame, locals);
   json.EndArray().EndObject();
@@ -142,15 +151,16 @@ void AppendThread(write::JsonWriter& json, const DumpThread& thread, bool locals
 
 }  // namespace
 
-std::string DumpText(const remote::Dump& dump, const Terminal& terminal) {
-  const Palette palette(terminal.color);
+std::string DumpText(const remote::Dump& dump, const print::Terminal& terminal) {
+  const print::Palette palette(terminal.color);
   const remote::TargetInfo& target = dump.target;
   const std::string rest = fmt::format(", pid {}, Python {}{}; most recent call first", target.pid,
                                        target.layout.version.ToString(),
                                        target.layout.free_threaded ? " free-threaded" : "");
-  const int room = std::max(20, terminal.width - DisplayWidth(rest));
-  const std::string command = CutEnd(
-      CommandText(target.command, target.executable, terminal.ellipsis), room, terminal.ellipsis);
+  const int room = std::max(20, terminal.width - print::DisplayWidth(rest));
+  const std::string command =
+      print::CutEnd(print::CommandText(target.command, target.executable, terminal.ellipsis), room,
+                    terminal.ellipsis);
   std::string text = fmt::format("{}{}{}{}\n", palette.strong, command, palette.reset, rest);
   for (const DumpThread& thread : dump.threads) {
     text += "\n" + ThreadHeading(thread, target.layout.free_threaded, palette);

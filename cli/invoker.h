@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/terminal.h"
+#include "profiler/base/environment.h"
 
 namespace pystrobe::cli {
 

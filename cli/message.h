@@ -26,13 +26,6 @@ void PrintError(const Error& error);
 /// Prints "pystrobe: line" to stderr.
 void PrintNote(std::string_view line);
 
-/// Writes everything. Fails with kIo, of which EPIPE is told apart by `closed`.
-struct WriteFailure {
-  bool closed = false;  ///< the reader went away
-  Error error;
-};
-std::expected<void, WriteFailure> WriteAll(int fd, std::string_view text);
-
 /// False when nothing can be written to it, as to one that the caller had closed.
 bool IsWritable(int fd);
 

@@ -6,59 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <filesystem>
 #include <utility>
 
 #include "cli/message.h"
+#include "profiler/write/fd_output.h"
 
 namespace pystrobe::cli {
 namespace {
-
-constexpr size_t kBufferSize = size_t{64} << 10;
-
-/// Gathers small writes.
-class FdOutput final : public write::Output {
- public:
-  explicit FdOutput(int fd) : fd_(fd) { buffer_.reserve(kBufferSize); }
-
-  Result<void> Write(std::string_view bytes) override {
-    if (failure_) return std::unexpected(*failure_);
-    if (buffer_.size() + bytes.size() <= kBufferSize) {
-      buffer_ += bytes;
-      return {};
-    }
-    if (auto flushed = Flush(); !flushed) return flushed;
-    if (bytes.size() < kBufferSize) {
-      buffer_ += bytes;
-      return {};
-    }
-    return Send(bytes);
-  }
-
-  Result<void> Flush() {
-    if (failure_) return std::unexpected(*failure_);
-    auto sent = Send(buffer_);
-    buffer_.clear();
-    return sent;
-  }
-
-  bool closed() const { return closed_; }
-
- private:
-  Result<void> Send(std::string_view bytes) {
-    auto written = WriteAll(fd_, bytes);
-    if (written) return {};
-    failure_ = written.error().error;
-    closed_ = written.error().closed;
-    return std::unexpected(*failure_);
-  }
-
-  int fd_;
-  std::string buffer_;
-  std::optional<Error> failure_;
-  bool closed_ = false;
-};
 
 std::string DirectoryOf(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -192,7 +147,8 @@ Result<void> OutputFile::FillReplacement(Replacement replacement, Writing write)
   // Again: writing takes seconds.
   if (auto ours = RefuseAnother(); !ours) return ours;
   if (replacement.TakePlace()) return {};
-  return FillInPlace([&](write::Output& output) { return CopyFile(replacement.fd(), output); });
+  return FillInPlace(
+      [&](write::Output& output) { return write::CopyFile(replacement.fd(), output); });
 }
 
 Result<void> OutputFile::FillInPlace(Writing write) {
@@ -220,7 +176,7 @@ Result<void> OutputFile::RefuseLost() const {
 }
 
 Result<void> OutputFile::FillDescriptor(int fd, Writing write) const {
-  FdOutput output(fd);
+  write::FdOutput output(fd);
   Result<void> done = write(output);
   if (done) done = output.Flush();
   // Network file systems report a full disk no sooner than at a close. (With too many files open
@@ -257,21 +213,6 @@ Result<std::vector<OutputFile>> OpenOutputs(const std::vector<OutputRequest>& re
   return outputs;
 }
 
-Result<void> CopyFile(int from, write::Output& output) {
-  std::array<char, kBufferSize> buffer;
-  off_t offset = 0;
-  for (;;) {
-    const ssize_t got = pread(from, buffer.data(), buffer.size(), offset);
-    if (got == 0) return {};
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      return FailErrno(errno, ErrorCode::kUnreadable, "reading the recording back failed");
-    }
-    if (auto sent = output.Write({buffer.data(), static_cast<size_t>(got)}); !sent) return sent;
-    offset += got;
-  }
-}
-
 Result<std::string> KeepRecording(int fd, const std::vector<std::string>& directories,
                                   const std::string& name, const std::optional<Invoker>& invoker) {
   Error last{ErrorCode::kIo, "no place to keep the recording", {}};
@@ -286,7 +227,7 @@ Result<std::string> KeepRecording(int fd, const std::vector<std::string>& direct
         if (last.code == ErrorCode::kExists) continue;
         break;
       }
-      auto filled = file->Fill([fd](write::Output& output) { return CopyFile(fd, output); });
+      auto filled = file->Fill([fd](write::Output& output) { return write::CopyFile(fd, output); });
       if (filled) return request.path;
       last = filled.error();
       break;

@@ -85,9 +85,6 @@ Result<std::vector<OutputFile>> OpenOutputs(const std::vector<OutputRequest>& re
                                             const std::optional<Invoker>& invoker,
                                             const std::string& input = {});
 
-/// Copies everything in `from` (a file or memfd, from its start) to `output`.
-Result<void> CopyFile(int from, write::Output& output);
-
 /// Saves the recording in `fd` as NAME.strobe (or NAME-2.strobe …) in the first of `directories`
 /// that takes it, and returns the path. Overwrites nothing.
 Result<std::string> KeepRecording(int fd, const std::vector<std::string>& directories,

@@ -7,9 +7,10 @@
 #include <filesystem>
 
 #include "cli/message.h"
-#include "cli/table.h"
-#include "cli/text.h"
-#include "profiler/write/labels.h"
+#include "profiler/base/write_all.h"
+#include "profiler/print/quality.h"
+#include "profiler/print/table.h"
+#include "profiler/write/fd_output.h"
 
 namespace pystrobe::cli {
 namespace {
@@ -27,12 +28,12 @@ Result<Profile> FoldFor(const store::StrobeFile& recording, const View& view, bo
                           .include_idle = include_idle});
 }
 
-bool WriteOutput(OutputFile& output, const Profile& profile, const PresentOptions& options) {
+bool WriteOutput(OutputFile& output, const Profile& profile, Mode mode,
+                 const PresentOptions& options) {
   const write::Format format = output.request().format;
-  const write::WriteOptions write_options{
-      options.view.mode, options.view.unit, {}, options.view.idle};
+  const write::WriteOptions write_options{mode, options.view.unit, {}, options.view.idle};
   auto filled = output.Fill([&](write::Output& bytes) -> Result<void> {
-    if (format == write::Format::kStrobe) return CopyFile(options.recording_fd, bytes);
+    if (format == write::Format::kStrobe) return write::CopyFile(options.recording_fd, bytes);
     return write::Write(format, profile, write_options, bytes);
   });
   if (!filled) {
@@ -48,7 +49,7 @@ bool WriteOutput(OutputFile& output, const Profile& profile, const PresentOption
 
 /// WriteOutput of `profile`, or of one folded anew where the format asks for it.
 bool FoldAndWrite(OutputFile& output, const store::StrobeFile& recording, const Profile& profile,
-                  const PresentOptions& options) {
+                  Mode mode, const PresentOptions& options) {
   const Profile* wanted = &profile;
   Result<Profile> with_idle;
   // The page has a switch of its own for idle threads.
@@ -60,32 +61,23 @@ bool FoldAndWrite(OutputFile& output, const store::StrobeFile& recording, const 
     }
     wanted = &*with_idle;
   }
-  return WriteOutput(output, *wanted, options);
+  return WriteOutput(output, *wanted, mode, options);
 }
 
 /// False when the table cannot be written; a reader that went away wanted no more of it.
-bool PrintTable(const store::StrobeFile& recording, const Profile& profile,
+bool PrintTable(const store::StrobeFile& recording, const Profile& profile, Mode mode,
                 const PresentOptions& options, bool table) {
   const int fd = table ? options.table_fd : STDERR_FILENO;
-  const Terminal terminal = DescribeTerminal(fd, kProcessEnvironment);
+  const print::Terminal terminal = print::DescribeTerminal(fd, kProcessEnvironment);
   std::string text;
   if (table) {
-    text =
-        FormatTable(profile, {options.view.mode, options.view.top, terminal, WorkingDirectory()});
+    text = print::FormatTable(profile, {mode, options.view.top, terminal, WorkingDirectory()});
     text += "\n";
   }
   const View& view = options.view;
   const bool part = view.thread || view.since_ns > 0 || view.until_ns;
-  // A file may hold anything, also in the words of its quality.
-  const std::string quality =
-      Printable(write::QualityLine(recording.metadata(), recording.quality()));
-  text += Wrap(fmt::format("Quality{}: {}.", part ? " of the whole recording" : "", quality),
-               terminal.width, 2);
-  const std::string more = write::HowToGetMore(recording.metadata(), recording.quality());
-  if (!more.empty()) text += Wrap(more + ".", terminal.width, 2);
-  if (!recording.cut_off().empty()) {
-    text += Wrap(Printable(recording.cut_off()), terminal.width, 2);
-  }
+  text += print::FormatQuality(recording.metadata(), recording.quality(),
+                               {terminal.width, part, recording.cut_off()});
   const auto written = WriteAll(fd, text);
   if (written || written.error().closed) return true;
   PrintError(Wrap(written.error().error, "the table").error());
@@ -96,6 +88,11 @@ bool PrintTable(const store::StrobeFile& recording, const Profile& profile,
 
 bool Present(const store::StrobeFile& recording, std::vector<OutputFile>& outputs,
              const PresentOptions& options) {
+  const auto mode = ChooseMode(recording.metadata(), options.view.mode);
+  if (!mode) {
+    PrintError(mode.error());
+    return false;
+  }
   auto profile = FoldFor(recording, options.view, options.view.idle);
   if (!profile) {
     PrintError(profile.error());
@@ -107,10 +104,10 @@ bool Present(const store::StrobeFile& recording, std::vector<OutputFile>& output
   bool all_written = true;
   if (options.table && !options.quiet) {
     const bool table = !stdout_taken && (options.table_is_all || IsWritable(options.table_fd));
-    all_written = PrintTable(recording, *profile, options, table);
+    all_written = PrintTable(recording, *profile, *mode, options, table);
   }
   for (OutputFile& output : outputs) {
-    all_written = FoldAndWrite(output, recording, *profile, options) && all_written;
+    all_written = FoldAndWrite(output, recording, *profile, *mode, options) && all_written;
   }
   return all_written;
 }

@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 #include "cli/message.h"
-#include "cli/terminal.h"
-#include "cli/text.h"
+#include "profiler/base/write_all.h"
+#include "profiler/print/terminal.h"
+#include "profiler/print/text.h"
 #include "profiler/write/number_text.h"
 
 namespace pystrobe::cli {
@@ -17,13 +18,13 @@ std::string ProgressText(const remote::Progress& progress, int width) {
   const std::string text =
       fmt::format("{}:{:02}  {} samples  {} Hz  (Ctrl-C stops and reports)", seconds / 60,
                   seconds % 60, write::GroupDigits(progress.quality.taken), write::RateText(rate));
-  return CutEnd(text, width, "");
+  return print::CutEnd(text, width, "");
 }
 
 void ProgressLine::Show(const remote::Progress& progress) {
   // A run of a moment needs no progress.
   if (!enabled_ || progress.elapsed < std::chrono::seconds(1)) return;
-  const Terminal terminal = DescribeTerminal(STDERR_FILENO, kProcessEnvironment);
+  const print::Terminal terminal = print::DescribeTerminal(STDERR_FILENO, kProcessEnvironment);
   (void)WriteAll(STDERR_FILENO, "\r\x1b[K" + ProgressText(progress, terminal.width - 1));
   shown_ = true;
 }

@@ -2,6 +2,7 @@
 #include "cli/record.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,8 +12,8 @@
 #include "cli/message.h"
 #include "cli/present.h"
 #include "cli/progress.h"
-#include "cli/terminal.h"
 #include "profiler/analyze/profile.h"
+#include "profiler/print/terminal.h"
 
 namespace pystrobe::cli {
 namespace {
@@ -69,11 +70,11 @@ Result<ScopedFd> RecordingSession::OpenRecording() {
     outputs_.erase(output);
     return stream_->OpenStream();
   }
-  return CreateMemoryFile();
+  return store::CreateMemoryFile();
 }
 
 void RecordingSession::SaveWhenGivingUp(int fd) {
-  if (stream_ && !recorder_->failure()) {
+  if (stream_ && !(recorder_ && recorder_->failure())) {
     stream_->Keep();
     SaveOnGivingUp(-1, std::array{Name()}, invoker_);
     return;
@@ -92,8 +93,8 @@ std::optional<remote::EndReason> RecordingSession::Sample(remote::Sampler& sampl
     sampling_error_ = fd.error();
     return std::nullopt;
   }
-  recorder_ = std::make_unique<Recorder>(*std::move(fd), Name(), signals_.stop(),
-                                         [this](int place) { SaveWhenGivingUp(place); });
+  recorder_ = std::make_unique<store::Recorder>(*std::move(fd), Name(), signals_.stop(),
+                                                [this](int place) { SaveWhenGivingUp(place); });
   ProgressLine progress(show_progress && !options_.quiet && isatty(STDERR_FILENO) == 1);
   ThreadCheck checked(*recorder_, options_.quiet ? std::nullopt : options_.view.thread);
   auto end = sampler.Run(checked, signals_.stop(),
@@ -103,17 +104,50 @@ std::optional<remote::EndReason> RecordingSession::Sample(remote::Sampler& sampl
   return std::nullopt;
 }
 
+Result<int> RecordingSession::LendRecording() {
+  auto fd = OpenRecording();
+  if (!fd) return std::unexpected(fd.error());
+  lent_ = *std::move(fd);
+  struct stat status{};
+  if (fstat(lent_.get(), &status) == 0) lent_changed_ = status.st_mtim;
+  return lent_.get();
+}
+
+bool RecordingSession::SecureLent() {
+  struct stat status{};
+  if (lent_secured_ || fstat(lent_.get(), &status) != 0) return lent_secured_;
+  // A file that is to be overwritten may have something in it from before.
+  const bool is_changed = status.st_mtim.tv_sec != lent_changed_.tv_sec ||
+                          status.st_mtim.tv_nsec != lent_changed_.tv_nsec;
+  if (!is_changed || status.st_size == 0) return false;
+  SaveWhenGivingUp(lent_.get());
+  return lent_secured_ = true;
+}
+
+std::optional<RecordingSession::Made> RecordingSession::TakeRecording() {
+  if (lent_.valid()) {
+    if (SecureLent()) return Made{std::move(lent_)};
+    PrintError({ErrorCode::kNotPython, "nothing was sampled inside the program",
+                "The interpreter must have the package, which --python PATH may help with: "
+                "python3 -c 'import pystrobe'"});
+    return std::nullopt;
+  }
+  if (recorder_ == nullptr || !recorder_->begun()) return std::nullopt;
+  Made made{.fd = {}, .failure = recorder_->failure(), .whole = recorder_->whole()};
+  made.fd = recorder_->TakeFd();
+  recorder_.reset();  // what its writer remembers of the stacks is as much as the report's own
+  return made;
+}
+
 bool RecordingSession::Report(int table_fd) {
   bool good = true;
   if (sampling_error_) {
     PrintError(*sampling_error_);
     good = false;
   }
-  if (recorder_ == nullptr || !recorder_->begun()) return false;
-  const std::optional<Error> failure = recorder_->failure();
-  const bool whole = recorder_->whole();
-  const ScopedFd fd = recorder_->TakeFd();
-  recorder_.reset();  // what its writer remembers of the stacks is as much as the report's own
+  const std::optional<Made> made = TakeRecording();
+  if (!made) return false;
+  const auto& [fd, failure, whole] = *made;
   ScopedFd copy(fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
   auto recording = store::StrobeFile::Open(std::move(copy), Name());
   if (failure) {

@@ -4,6 +4,7 @@
 // lost. [main thread]
 #pragma once
 
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -11,8 +12,8 @@
 #include "cli/command_line.h"
 #include "cli/invoker.h"
 #include "cli/output_file.h"
-#include "cli/recorder.h"
 #include "cli/signals.h"
+#include "profiler/store/recorder.h"
 #include "sampler/remote/sampler.h"
 
 namespace pystrobe::cli {
@@ -28,6 +29,12 @@ class RecordingSession {
   /// Samples until the end. Errors of the sampler after its start are kept for Report.
   std::optional<remote::EndReason> Sample(remote::Sampler& sampler, bool show_progress);
 
+  /// A descriptor for another process to write a recording to, in place of Sample. Ours.
+  Result<int> LendRecording();
+  /// From the first call after it has written something, that is kept whatever comes. False: it has
+  /// not yet.
+  bool SecureLent();
+
   /// Writes files and prints table and quality line to `table_fd`. If anything fails, the recording
   /// is kept somewhere and the place is told; outputs stay as they were when the sampler failed
   /// before there was a recording. True when all went well.
@@ -37,6 +44,14 @@ class RecordingSession {
   RecordingSession(const RecordOptions& options, StopSignals& signals);
   /// Where the recording goes while sampling: the .strobe asked for, or memory.
   Result<ScopedFd> OpenRecording();
+  /// A recording and what became of it.
+  struct Made {
+    ScopedFd fd;
+    std::optional<Error> failure;
+    bool whole = true;
+  };
+  /// Nullopt, and says so, where nothing was recorded.
+  std::optional<Made> TakeRecording();
   /// What is left of the recording, which is in `fd`, when the process ends at once.
   void SaveWhenGivingUp(int fd);
   /// `stream_`, or "memory".
@@ -49,7 +64,10 @@ class RecordingSession {
   std::optional<Invoker> invoker_;
   std::vector<OutputFile> outputs_;
   std::optional<OutputFile> stream_;  // the .strobe that is written while sampling
-  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<store::Recorder> recorder_;
+  ScopedFd lent_;
+  timespec lent_changed_{};  ///< when it was changed last, as it was lent
+  bool lent_secured_ = false;
   std::optional<Error> sampling_error_;
 };
 

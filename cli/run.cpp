@@ -106,7 +106,7 @@ void NoteMisplaced(const RunOptions& options) {
 
 int Run(const RunOptions& options) {
   StopSignals signals;
-  const auto command = CommandToRun(options, kProcessEnvironment);
+  auto command = CommandToRun(options, kProcessEnvironment);
   if (!command) {
     PrintError(command.error());
     return kExitFailure;
@@ -116,8 +116,19 @@ int Run(const RunOptions& options) {
     PrintError(session.error());
     return ExitCodeFor(session.error());
   }
+  ForChild given;
+  if (options.in_process) {
+    const auto descriptor = (*session)->LendRecording();
+    if (!descriptor) {
+      PrintError(descriptor.error());
+      return ExitCodeFor(descriptor.error());
+    }
+    command = CommandInside(*command);
+    given = {{"PYSTROBE_LAUNCH=" + SettingsInside(options, *descriptor)}, *descriptor};
+  }
   signals.Hold();
-  const auto child = Spawn(*command, FindInvoker(geteuid(), kProcessEnvironment), signals.mask());
+  const auto child =
+      Spawn(*command, FindInvoker(geteuid(), kProcessEnvironment), signals.mask(), given);
   if (!child) {
     PrintError(child.error());
     return child.error().code == ErrorCode::kNotFound ? kExitNoCommand : kExitCannotStart;
@@ -127,15 +138,17 @@ int Run(const RunOptions& options) {
   std::optional<remote::EndReason> end;
   std::unique_ptr<remote::Sampler> sampler;
   const auto watcher = ChildWatcher::Start(*child, signals.stop());
-  if (watcher) {
-    sampler = AttachWhenUp(*child, options.record.sampler, **watcher);
-  } else {
+  if (options.in_process) {
+    while (watcher && !(*session)->SecureLent() && !(*watcher)->WaitFor(kLongestPause)) continue;
+  } else if (!watcher) {
     PrintError(Wrap(watcher.error(), "the program runs, but is not sampled").error());
+  } else {
+    sampler = AttachWhenUp(*child, options.record.sampler, **watcher);
   }
   if (sampler != nullptr) end = (*session)->Sample(*sampler, /*show_progress=*/false);
   std::string children;
   const ChildEnd ended = EndOf(*child, watcher ? watcher->get() : nullptr, signals, children);
-  if (sampler == nullptr) return ended.status;
+  if (sampler == nullptr && !options.in_process) return ended.status;
   if (!children.empty() && !options.record.quiet) PrintNote(children);
   if (end == remote::EndReason::kTargetExecuted && !options.record.quiet) {
     PrintNote("the program replaced itself by another one (exec), which ended the sampling");

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "cli/understand.h"
 #include "profiler/base/ascii.h"
 #include "profiler/write/writer.h"
 
@@ -39,6 +40,8 @@ Result<std::vector<std::string>> CommandToRun(const RunOptions& options, Environ
     std::string hint = "To run a command write -- before it: pystrobe run --" + words;
     if (script.ends_with(".py")) {
       hint = "Give its path as seen from the working directory.";
+    } else if (script.find(' ') != std::string::npos) {
+      hint = "Give each word by itself, without quotes around them all.";
     } else if (LooksLikeModule(script)) {
       hint = "To run a module write -m before it: pystrobe run -m" + words;
     }
@@ -47,6 +50,24 @@ Result<std::vector<std::string>> CommandToRun(const RunOptions& options, Environ
   std::vector<std::string> command{FindPython(options, environment)};
   command.insert(command.end(), options.program.begin(), options.program.end());
   return command;
+}
+
+std::vector<std::string> CommandInside(const std::vector<std::string>& command) {
+  std::vector<std::string> inside{command.front(), "-m", "pystrobe._launch"};
+  inside.insert(inside.end(), command.begin() + 1, command.end());
+  return inside;
+}
+
+std::string SettingsInside(const RunOptions& run, int descriptor) {
+  const RecordOptions& options = run.record;
+  const bool by_wall = IsByWallTime(options.view);
+  std::string settings = fmt::format("mode={},rate={},fd={}", by_wall ? "wall" : "cpu",
+                                     options.sampler.rate_hz, descriptor);
+  if (by_wall && options.sampler.max_overhead > 0) {
+    settings += fmt::format(",max_overhead={}", options.sampler.max_overhead);
+  }
+  if (run.native) settings += ",native=1";
+  return settings;
 }
 
 }  // namespace pystrobe::cli

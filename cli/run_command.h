@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/command_line.h"
-#include "cli/terminal.h"
+#include "profiler/base/environment.h"
 #include "profiler/base/error.h"
 
 namespace pystrobe::cli {
@@ -16,5 +16,10 @@ namespace pystrobe::cli {
 /// $PYSTROBE_PYTHON, else bin/python of $VIRTUAL_ENV, else python3 of the PATH. Fails with
 /// kNotFound when the script is not there.
 Result<std::vector<std::string>> CommandToRun(const RunOptions& options, Environment environment);
+
+/// The same command, sampled from inside: by way of a module of the Python package.
+std::vector<std::string> CommandInside(const std::vector<std::string>& command);
+/// What $PYSTROBE_LAUNCH tells that module; the recording goes to `descriptor`.
+std::string SettingsInside(const RunOptions& run, int descriptor);
 
 }  // namespace pystrobe::cli

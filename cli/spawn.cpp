@@ -54,9 +54,15 @@ void DropHandlers() {
   }
 }
 
+void Give(const ForChild& given) {
+  for (const std::string& variable : given.environment) putenv(const_cast<char*>(variable.c_str()));
+  if (given.descriptor >= 0) fcntl(given.descriptor, F_SETFD, 0);
+}
+
 /// In the child: never returns. Writes errno to `report` when the program cannot be started.
 [[noreturn]] void Start(const std::vector<char*>& arguments, const std::optional<Invoker>& invoker,
-                        const sigset_t& mask, const struct sigaction& on_child, int report) {
+                        const sigset_t& mask, const struct sigaction& on_child, int report,
+                        const ForChild& given) {
   DropHandlers();
   // An ignored signal and the mask stay with exec.
   signal(SIGPIPE, SIG_DFL);
@@ -64,6 +70,7 @@ void DropHandlers() {
   sigaction(SIGCHLD, &on_child, nullptr);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   RestoreFileLimit();
+  Give(given);
   if (!invoker || Become(*invoker)) execvp(arguments[0], arguments.data());
   const int error_number = errno;
   (void)!write(report, &error_number, sizeof error_number);
@@ -87,7 +94,7 @@ std::unexpected<Error> StartError(int error_number, const std::string& program) 
 }  // namespace
 
 Result<pid_t> Spawn(const std::vector<std::string>& command, const std::optional<Invoker>& invoker,
-                    const sigset_t& mask) {
+                    const sigset_t& mask, const ForChild& given) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
     return FailErrno(errno, ErrorCode::kIo, "cannot make a pipe");
@@ -100,7 +107,7 @@ Result<pid_t> Spawn(const std::vector<std::string>& command, const std::optional
   sigaction(SIGCHLD, &standard, &on_child);
   const std::vector<char*> arguments = ArgumentsOf(command);
   const pid_t child = fork();
-  if (child == 0) Start(arguments, invoker, mask, on_child, writing.get());
+  if (child == 0) Start(arguments, invoker, mask, on_child, writing.get(), given);
   if (child < 0) return FailErrno(errno, ErrorCode::kIo, "cannot start a process");
   writing.reset();
   int error_number = 0;

@@ -22,13 +22,19 @@
 
 namespace pystrobe::cli {
 
+/// What a child is given besides.
+struct ForChild {
+  std::vector<std::string> environment;  ///< "NAME=value"
+  int descriptor = -1;                   ///< of ours, that it has too, by the same number
+};
+
 /// Starts `command` (found in the PATH) as a child with our stdin, stdout, stderr and process
 /// group, as `invoker` if there is one, with signal mask `mask`. Returns when the program was
 /// started; from then on SIGCHLD is not ignored here, so that Reap() learns how it ended. Fails
 /// with kNotFound when there is none of that name, kPermission when it may not be started. [no
 /// other threads yet]
 Result<pid_t> Spawn(const std::vector<std::string>& command, const std::optional<Invoker>& invoker,
-                    const sigset_t& mask);
+                    const sigset_t& mask, const ForChild& given = {});
 
 /// How a child ended.
 struct ChildEnd {

@@ -30,9 +30,12 @@ Result<remote::PauseMode> UnderstandPause(const std::string& text) {
 
 Result<View> UnderstandView(const RawOptions& raw) {
   View view;
-  const auto mode = ModeByName(raw.mode);
-  if (!mode) return Usage("It is one of wall, cpu, gil.", "mode '{}' is not known", raw.mode);
-  view.mode = *mode;
+  if (!raw.mode.empty()) {
+    view.mode = ModeByName(raw.mode);
+    if (!view.mode) {
+      return Usage("It is one of wall, cpu, gil.", "mode '{}' is not known", raw.mode);
+    }
+  }
   view.idle = raw.idle;
   if (!raw.thread.empty()) view.thread = raw.thread;
   if (!raw.top.empty()) {
@@ -121,6 +124,33 @@ Result<void> CheckPairs(const RawOptions& raw, const std::vector<OutputRequest>&
     return Usage("Set the rate with -r.",
                  "with --pause none nothing is held, so --max-overhead {} limits nothing",
                  raw.overhead);
+  }
+  return {};
+}
+
+bool IsByWallTime(const View& view) { return view.mode.value_or(Mode::kCpu) != Mode::kCpu; }
+
+Result<void> CheckInProcess(const RawOptions& raw, const RunOptions& options) {
+  if (options.is_command) {
+    return Usage(
+        "Name a script or -m and a module; or set PYSTROBE_ENABLE for the command, and have "
+        "it import pystrobe.auto.",
+        "--in-process needs to know the interpreter, and '{}' is a command of its own",
+        options.program[0]);
+  }
+  if (raw.pause != "auto") {
+    return Usage("Leave one of them out.", "--pause {} concerns sampling from outside", raw.pause);
+  }
+  if (!raw.duration.empty()) {
+    return Usage("Leave one of them out.", "--in-process samples to the end, so -d {} has no use",
+                 raw.duration);
+  }
+  if (raw.native && IsByWallTime(options.record.view)) {
+    return Usage("Leave one of them out.", "--native is for CPU time, not for --mode {}", raw.mode);
+  }
+  if (!raw.overhead.empty() && !IsByWallTime(options.record.view)) {
+    return Usage("Set the rate with -r, or add --mode wall.",
+                 "by CPU time nothing is held, so --max-overhead {} limits nothing", raw.overhead);
   }
   return {};
 }

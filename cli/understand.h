@@ -17,7 +17,8 @@ struct RawOptions {
   std::string pid, file, python;
   std::string rate, duration, overhead, pause = "auto";
   std::vector<std::string> outputs;
-  std::string format, mode = "wall", unit, thread, since, until, top;
+  bool in_process = false, native = false;
+  std::string format, mode, unit, thread, since, until, top;
   bool force = false, quiet = false, idle = false, json = false, locals = false;
 };
 
@@ -34,7 +35,11 @@ Result<View> UnderstandView(const RawOptions& raw);
 Result<std::vector<OutputRequest>> UnderstandOutputs(const RawOptions& raw);
 /// Refuses options that would have no effect, with the reason.
 Result<void> CheckPairs(const RawOptions& raw, const std::vector<OutputRequest>& outputs);
-/// All of the above.
+/// Whether a run from inside is by elapsed time: what is to be shown decides.
+bool IsByWallTime(const View& view);
+/// Refuses what means nothing inside.
+Result<void> CheckInProcess(const RawOptions& raw, const RunOptions& options);
+/// All of the above but the last two.
 Result<RecordOptions> UnderstandRecord(const RawOptions& raw);
 
 }  // namespace pystrobe::cli

@@ -65,7 +65,7 @@ TEST(CommandLine, AttachDefaults) {
   EXPECT_EQ(options.record.sampler.pause, remote::PauseMode::kAuto);
   EXPECT_FALSE(options.record.sampler.duration);
   EXPECT_TRUE(options.record.outputs.empty());
-  EXPECT_EQ(options.record.view.mode, Mode::kWall);
+  EXPECT_EQ(options.record.view.mode, std::nullopt);
 }
 
 TEST(CommandLine, AnExplicitRateIsObeyed) {
@@ -270,6 +270,8 @@ TEST(CommandToRun, FindsTheInterpreter) {
   EXPECT_THAT(hint({"http.server", "80"}), HasSubstr("run -m http.server 80"));
   EXPECT_THAT(hint({"python3.12", "a b.py"}), HasSubstr("run -- python3.12 'a b.py'"));
   EXPECT_THAT(hint({"none.py"}), HasSubstr("path"));
+  EXPECT_THAT(hint({"with spaces.py"}), HasSubstr("path"));
+  EXPECT_THAT(hint({"slow.py 1"}), HasSubstr("each word by itself"));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include <sstream>
 
-#include "cli/text.h"
+#include "profiler/print/text.h"
 
 namespace pystrobe::cli {
 namespace {
@@ -25,8 +25,9 @@ remote::Dump MakeDump() {
   thread.holds_gil = true;
   thread.state = 'R';
   thread.proved = thread.complete = true;
-  thread.frames = {{.function = "work", .file = "/srv/app.py", .line = 12, .locals = {}},
-                   {.function = "main", .file = "/srv/app.py", .line = 3, .locals = {}}};
+  thread.frames = {
+      {.function = "work", .file = "/srv/app.py", .line = 12, .is_native = false, .locals = {}},
+      {.function = "main", .file = "/srv/app.py", .line = 3, .is_native = false, .locals = {}}};
   dump.threads = {thread};
   return dump;
 }
@@ -51,7 +52,8 @@ TEST(DumpText, TellsWhatIsDoubtful) {
 
 TEST(DumpText, FoldsRecursion) {
   auto dump = MakeDump();
-  const remote::DumpFrame fib{.function = "fib", .file = "f.py", .line = 2, .locals = {}};
+  const remote::DumpFrame fib{
+      .function = "fib", .file = "f.py", .line = 2, .is_native = false, .locals = {}};
   dump.threads[0].frames.assign(1500, fib);
   EXPECT_THAT(DumpText(dump, {}),
               HasSubstr("    fib  f.py:2\n    (the same line 1,499 more times)"));
@@ -68,7 +70,8 @@ TEST(DumpText, FitsTheTerminal) {
                               "    main                                   "));
   EXPECT_THAT(text, HasSubstr("…/directory/of/the/module/app.py:3\n"));
   std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(DisplayWidth(line), 80) << line;
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_LE(print::DisplayWidth(line), 80) << line;
   const std::string whole = DumpText(dump, {.width = 80});
   EXPECT_THAT(whole, HasSubstr("    Outer.method.<locals>.inner.<locals>.the_function  /srv/app"));
   EXPECT_THAT(whole, HasSubstr("  /srv/a/long/way/down/to/the/directory/of/the/module/app.py:3\n"));
@@ -87,6 +90,17 @@ TEST(DumpText, NoFrames) {
   EXPECT_THAT(DumpText(dump, {}), HasSubstr("(no Python frames)"));
 }
 
+TEST(DumpText, OfAThreadWithoutPython) {
+  auto dump = MakeDump();
+  dump.threads[0].has_python = dump.threads[0].native_whole = dump.threads[0].holds_gil = false;
+  dump.threads[0].frames = {
+      {.function = "work", .file = "/l/libw.so", .line = 0, .is_native = true, .locals = {}}};
+  EXPECT_THAT(DumpText(dump, {}),
+              HasSubstr("\"MainThread\" running, native frames cut\n    work  /l/libw.so\n"));
+  dump.threads[0].frames.clear();
+  EXPECT_THAT(DumpText(dump, {}), HasSubstr("    (no frames)\n"));
+}
+
 TEST(DumpJson, IsOneObject) {
   auto dump = MakeDump();
   dump.threads[0].frames[0].locals = {{"q\"", "'\\n\xff'", true}};
@@ -94,8 +108,9 @@ TEST(DumpJson, IsOneObject) {
             R"({"pid":4711,"python":"3.13.0","free_threaded":false,)"
             R"("command":["/usr/bin/python3","app.py"],"held_ns":0,"threads":[{"tid":4711,)"
             R"("name":"MainThread","interpreter":0,"state":"R","holds_gil":true,"proved":true,)"
-            R"("complete":true,"frames":[{"function":"work","file":"/srv/app.py","line":12},)"
-            R"({"function":"main","file":"/srv/app.py","line":3}]}]})"
+            R"("complete":true,"native_whole":true,"frames":[)"
+            R"({"function":"work","file":"/srv/app.py","line":12,"native":false},)"
+            R"({"function":"main","file":"/srv/app.py","line":3,"native":false}]}]})"
             "\n");
   EXPECT_THAT(DumpJson(dump, true),
               HasSubstr("\"locals\":{\"q\\\"\":{\"value\":\"'\\\\n\uFFFD'\",\"argument\":true}}"));

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "cli/recorder.h"
+#include "profiler/store/recorder.h"
 
 namespace pystrobe::cli {
 namespace {
@@ -63,7 +63,7 @@ class GiveUpTest : public ::testing::Test {
     const pid_t child = fork();
     if (child == 0) {
       alarm(60);
-      const auto recording = CreateMemoryFile();
+      const auto recording = store::CreateMemoryFile();
       if (!recording || ftruncate(recording->get(), kBig) != 0) _exit(99);
       SaveOnGivingUp(recording->get(), places_, owner);
       give_up();
