@@ -5,22 +5,113 @@
 
 #include <utility>
 
+#include "pyext/module/errors.h"
+#include "pyext/module/own_sampler.h"
+
 namespace py = pybind11;
+
+namespace pystrobe::pyext {
+namespace {
+
+ReportOptions ToReportOptions(std::optional<std::string> mode, std::optional<std::string> thread,
+                              double since, std::optional<double> until, bool include_idle) {
+  return {.mode = std::move(mode),
+          .thread = std::move(thread),
+          .since = since,
+          .until = until,
+          .include_idle = include_idle};
+}
+
+void DefineRead(py::module_& module) {
+  module.def(
+      "read",
+      [](const std::string& path, std::optional<std::string> mode,
+         std::optional<std::string> thread, double since, std::optional<double> until,
+         bool include_idle) {
+        return ReadReport(
+            path, ToReportOptions(std::move(mode), std::move(thread), since, until, include_idle));
+      },
+      py::arg("path"), py::arg("mode"), py::arg("thread"), py::arg("since"), py::arg("until"),
+      py::arg("include_idle"));
+}
+
+void DefineRecording(py::module_& module) {
+  py::class_<Recording>(module, "Recording")
+      .def(
+          "report",
+          [](const Recording& self, std::optional<std::string> mode,
+             std::optional<std::string> thread, double since, std::optional<double> until,
+             bool include_idle) {
+            return MakeReport(self, ToReportOptions(std::move(mode), std::move(thread), since,
+                                                    until, include_idle));
+          },
+          py::arg("mode"), py::arg("thread"), py::arg("since"), py::arg("until"),
+          py::arg("include_idle"))
+      .def(
+          "table",
+          [](const Recording& self, std::optional<std::string> mode, std::optional<uint32_t> top,
+             std::optional<int> fd, std::string directory, bool include_idle) {
+            return MakeTable(self, {.mode = std::move(mode),
+                                    .top = top,
+                                    .fd = fd,
+                                    .directory = std::move(directory),
+                                    .include_idle = include_idle});
+          },
+          py::arg("mode"), py::arg("top"), py::arg("fd"), py::arg("directory"),
+          py::arg("include_idle"))
+      .def("save", &Save, py::arg("fd"), py::arg("name"), py::arg("format"), py::arg("mode"),
+           py::arg("include_idle"))
+      .def("stacks", &ListStacks, py::arg("include_idle"));
+}
+
+void DefineOwnSampler(py::module_& module) {
+  py::class_<OwnSampler>(module, "OwnSampler")
+      .def(py::init([](bool by_cpu_time, double rate, double max_overhead, bool native,
+                       std::string version, std::optional<int> fd) {
+             return std::make_unique<OwnSampler>(OwnSamplerOptions{.by_cpu_time = by_cpu_time,
+                                                                   .rate_hz = rate,
+                                                                   .max_overhead = max_overhead,
+                                                                   .native = native,
+                                                                   .version = std::move(version),
+                                                                   .fd = fd});
+           }),
+           py::arg("by_cpu_time"), py::arg("rate"), py::arg("max_overhead"), py::arg("native"),
+           py::arg("version"), py::arg("fd"))
+      .def("start",
+           [](OwnSampler& self) {
+             const Result<void> started = [&] {
+               const py::gil_scoped_release released;
+               return self.Start();
+             }();
+             if (!started) Raise(started.error());
+           })
+      .def("stop",
+           [](OwnSampler& self) {
+             Result<std::unique_ptr<Recording>> recording = [&] {
+               const py::gil_scoped_release released;
+               return self.Stop();
+             }();
+             return ValueOrRaise(std::move(recording));
+           })
+      .def("moved_because",
+           [](const OwnSampler& self) -> std::optional<std::string> {
+             const auto reason = self.MovedBecause();
+             return reason ? std::optional(reason->message) : std::nullopt;
+           })
+      .def("whole", &OwnSampler::whole)
+      .def("abandon", &OwnSampler::Abandon)
+      .def_static("forget_parent", &OwnSampler::ForgetParent);
+}
+
+}  // namespace
+}  // namespace pystrobe::pyext
 
 PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   module.doc() = "The native core of pystrobe. Use the functions of the package instead.";
   module.def("dump", &pystrobe::pyext::TakeDump, py::arg("pid"), py::arg("locals"),
-             py::arg("pause"));
-  module.def(
-      "read",
-      [](const std::string& path, std::string mode, std::optional<std::string> thread, double since,
-         std::optional<double> until, bool include_idle) {
-        return pystrobe::pyext::ReadReport(path, {.mode = std::move(mode),
-                                                  .thread = std::move(thread),
-                                                  .since = since,
-                                                  .until = until,
-                                                  .include_idle = include_idle});
-      },
-      py::arg("path"), py::arg("mode"), py::arg("thread"), py::arg("since"), py::arg("until"),
-      py::arg("include_idle"));
+             py::arg("pause"), py::arg("native"));
+  module.def("format_of", &pystrobe::pyext::FormatOf, py::arg("file_name"));
+  pystrobe::pyext::DefineRead(module);
+  pystrobe::pyext::DefineRecording(module);
+  pystrobe::pyext::DefineOwnSampler(module);
 }

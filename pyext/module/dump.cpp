@@ -24,14 +24,15 @@ py::list ToList(const std::vector<remote::DumpFrame>& frames) {
   py::list list;
   for (const remote::DumpFrame& frame : frames) {
     list.append(py::dict("function"_a = ToStr(frame.function), "file"_a = ToStr(frame.file),
-                         "line"_a = frame.line, "locals"_a = ToList(frame.locals)));
+                         "line"_a = frame.line, "native"_a = frame.is_native,
+                         "locals"_a = ToList(frame.locals)));
   }
   return list;
 }
 
 }  // namespace
 
-py::dict TakeDump(pid_t pid, bool locals, const std::string& pause) {
+py::dict TakeDump(pid_t pid, bool locals, const std::string& pause, bool native) {
   const std::optional<remote::PauseMode> mode = remote::PauseModeByName(pause);
   if (!mode) {
     Raise({ErrorCode::kInvalidArgument, fmt::format("no such way to pause: '{}'", pause),
@@ -39,7 +40,7 @@ py::dict TakeDump(pid_t pid, bool locals, const std::string& pause) {
   }
   Result<remote::Dump> result = [&] {
     const py::gil_scoped_release released;
-    return remote::TakeDump(pid, {.locals = locals, .pause = *mode});
+    return remote::TakeDump(pid, {.locals = locals, .pause = *mode, .native = native});
   }();
   const remote::Dump dump = ValueOrRaise(std::move(result));
 
@@ -48,7 +49,8 @@ py::dict TakeDump(pid_t pid, bool locals, const std::string& pause) {
     threads.append(py::dict("tid"_a = thread.tid, "name"_a = ToStr(thread.name),
                             "interpreter"_a = thread.interpreter, "holds_gil"_a = thread.holds_gil,
                             "state"_a = ToStr({&thread.state, 1}), "proved"_a = thread.proved,
-                            "complete"_a = thread.complete, "frames"_a = ToList(thread.frames)));
+                            "complete"_a = thread.complete, "native_whole"_a = thread.native_whole,
+                            "frames"_a = ToList(thread.frames)));
   }
   return py::dict("pid"_a = dump.target.pid, "executable"_a = ToPath(dump.target.executable),
                   "command"_a = ToPaths(dump.target.command), "threads"_a = std::move(threads),

@@ -16,23 +16,17 @@ namespace {
 namespace py = pybind11;
 using py::literals::operator""_a;
 
-// What is computed without the GIL. The profile points into the file.
+// What is computed without the GIL. The profile points into the recording.
 struct Report {
-  std::unique_ptr<store::StrobeFile> file;
   Profile profile;
   std::vector<FunctionRow> functions;
 };
 
-Result<Report> MakeReport(const std::string& path, Mode mode, const FoldOptions& options) {
-  Result<std::unique_ptr<store::StrobeFile>> file = store::StrobeFile::Open(path);
-  if (!file) return std::unexpected(file.error());
-  Report report;
-  report.file = std::move(*file);
-  Result<Profile> profile = Fold(*report.file, options);
+Result<Report> AddUp(const store::StrobeFile& file, Mode mode, const FoldOptions& options) {
+  Result<Profile> profile = Fold(file, options);
   if (!profile) return std::unexpected(profile.error());
-  report.profile = std::move(*profile);
-  report.functions = FunctionTable(report.profile, mode);
-  return report;
+  std::vector<FunctionRow> functions = FunctionTable(*profile, mode);
+  return Report{std::move(*profile), std::move(functions)};
 }
 
 Result<int64_t> ToNanoseconds(double seconds, std::string_view what) {
@@ -44,13 +38,7 @@ Result<int64_t> ToNanoseconds(double seconds, std::string_view what) {
   return std::llround(seconds * 1e9);
 }
 
-py::dict ToDict(const Weights& weights) {
-  return py::dict("samples"_a = weights.samples, "cpu_samples"_a = weights.cpu_samples,
-                  "gil_samples"_a = weights.gil_samples, "wall_ns"_a = weights.wall_ns,
-                  "cpu_ns"_a = weights.cpu_ns, "gil_ns"_a = weights.gil_ns);
-}
-
-py::dict ToDict(const Metadata& metadata) {
+py::dict MetadataDict(const Metadata& metadata) {
   return py::dict(
       "pid"_a = metadata.pid, "command"_a = ToPaths(metadata.command),
       "executable"_a = ToPath(metadata.executable),
@@ -61,7 +49,7 @@ py::dict ToDict(const Metadata& metadata) {
       "cpu_count"_a = metadata.cpu_count);
 }
 
-py::dict ToDict(const Quality& quality) {
+py::dict QualityDict(const Quality& quality) {
   return py::dict(
       "deadlines"_a = quality.deadlines, "stacks"_a = quality.samples, "taken"_a = quality.taken,
       "proved"_a = quality.proved, "marked"_a = quality.marked, "incomplete"_a = quality.incomplete,
@@ -73,7 +61,8 @@ py::dict ToDict(const Quality& quality) {
       "complete"_a = quality.complete, "cpu_source"_a = ToStr(quality.cpu_source),
       "pause_mode"_a = ToStr(quality.pause_mode), "thread_ns"_a = quality.thread_ns,
       "unseen_ns"_a = quality.unseen_ns, "limited_ns"_a = quality.limited_ns,
-      "cpu_ns"_a = quality.cpu_ns, "unseen_cpu_ns"_a = quality.unseen_cpu_ns);
+      "cpu_ns"_a = quality.cpu_ns, "unseen_cpu_ns"_a = quality.unseen_cpu_ns,
+      "native_cut"_a = quality.native_cut, "native_unfit"_a = quality.native_unfit);
 }
 
 py::list ThreadList(const Profile& profile) {
@@ -95,35 +84,68 @@ py::list FunctionList(const Report& report) {
     list.append(py::dict("name"_a = ToStr(tables.text(function.name)),
                          "file"_a = ToStr(tables.text(function.file)),
                          "first_line"_a = function.first_line, "hottest_line"_a = row.hottest_line,
-                         "self"_a = ToDict(row.self), "total"_a = ToDict(row.total)));
+                         "native"_a = function.is_native, "self"_a = ToDict(row.self),
+                         "total"_a = ToDict(row.total)));
   }
   return list;
 }
 
-}  // namespace
-
-py::dict ReadReport(const std::string& path, const ReportOptions& options) {
-  const std::optional<Mode> mode = ModeByName(options.mode);
-  if (!mode) {
-    Raise({ErrorCode::kInvalidArgument, fmt::format("no such mode: '{}'", options.mode),
-           "one of wall, cpu, gil"});
-  }
+FoldOptions ToFoldOptions(const ReportOptions& options) {
   FoldOptions fold;
   fold.thread = options.thread;
   fold.since_ns = ValueOrRaise(ToNanoseconds(options.since, "since"));
   if (options.until) fold.until_ns = ValueOrRaise(ToNanoseconds(*options.until, "until"));
   fold.include_idle = options.include_idle;
+  return fold;
+}
+
+}  // namespace
+
+py::dict ToDict(const Weights& weights) {
+  return py::dict("samples"_a = weights.samples, "cpu_samples"_a = weights.cpu_samples,
+                  "gil_samples"_a = weights.gil_samples, "wall_ns"_a = weights.wall_ns,
+                  "cpu_ns"_a = weights.cpu_ns, "gil_ns"_a = weights.gil_ns);
+}
+
+std::optional<Mode> ToMode(const std::optional<std::string>& name) {
+  if (!name) return std::nullopt;
+  const std::optional<Mode> mode = ModeByName(*name);
+  if (!mode) {
+    Raise({ErrorCode::kInvalidArgument, fmt::format("no such mode: '{}'", *name),
+           "one of wall, cpu, gil"});
+  }
+  return mode;
+}
+
+Mode ModeFor(const Recording& recording, const std::optional<std::string>& name) {
+  return ValueOrRaise(ChooseMode(recording.file().metadata(), ToMode(name)));
+}
+
+py::dict ReadReport(const std::string& path, const ReportOptions& options) {
+  ToMode(options.mode);
+  ToFoldOptions(options);
+  auto recording = [&] {
+    const py::gil_scoped_release released;
+    return Recording::Open(path);
+  }();
+  return MakeReport(*ValueOrRaise(std::move(recording)), options);
+}
+
+py::dict MakeReport(const Recording& recording, const ReportOptions& options) {
+  const Mode mode = ModeFor(recording, options.mode);
+  const FoldOptions fold = ToFoldOptions(options);
   Result<Report> result = [&] {
     const py::gil_scoped_release released;
-    return MakeReport(path, *mode, fold);
+    return AddUp(recording.file(), mode, fold);
   }();
   const Report report = ValueOrRaise(std::move(result));
-  return py::dict(
-      "metadata"_a = ToDict(report.file->metadata()), "quality"_a = ToDict(report.file->quality()),
-      "cut_off"_a = ToStr(report.file->cut_off()), "mode"_a = ToStr(options.mode),
-      "total"_a = ToDict(report.profile.total), "unseen"_a = ToDict(report.profile.unseen),
-      "idle_threads_hidden"_a = report.profile.idle_hidden.size(),
-      "threads"_a = ThreadList(report.profile), "functions"_a = FunctionList(report));
+  const store::StrobeFile& file = recording.file();
+  return py::dict("metadata"_a = MetadataDict(file.metadata()),
+                  "quality"_a = QualityDict(file.quality()), "cut_off"_a = ToStr(file.cut_off()),
+                  "mode"_a = ToStr(ModeName(mode)), "total"_a = ToDict(report.profile.total),
+                  "unseen"_a = ToDict(report.profile.unseen),
+                  "idle_threads_hidden"_a = report.profile.idle_hidden.size(),
+                  "threads"_a = ThreadList(report.profile), "functions"_a = FunctionList(report));
 }
 
 }  // namespace pystrobe::pyext

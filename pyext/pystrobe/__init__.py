@@ -2,9 +2,16 @@
 """pystrobe: a truthful sampling profiler for running Python programs.
 
 The command line does most of the work: ``pystrobe attach PID``, or ``python -m pystrobe``. From
-Python:
+Python, to sample the program itself:
 
 >>> import pystrobe
+>>> with pystrobe.Profiler() as profiler:
+...     work()
+>>> profiler.profile.print()                           # the table and how far to trust it
+>>> profiler.profile.save("work.html")                 # or .strobe .pb.gz .speedscope.json ...
+
+and other programs:
+
 >>> for thread in pystrobe.dump(pid).threads:          # every thread's stack, now
 ...     print(thread.name, thread.frames[0])
 >>> report = pystrobe.read("out.strobe")               # where the time went, as data
@@ -27,6 +34,8 @@ if TYPE_CHECKING:
         UnsupportedTargetError,
     )
     from pystrobe._executable import executable
+    from pystrobe._profile import Profile, Stack, StackFrame
+    from pystrobe._profiler import Profiler, disable, enable, profile
     from pystrobe._report import (
         FunctionTimes,
         Metadata,
@@ -55,6 +64,13 @@ _HOMES = {
     "TargetExitedError": "_errors",
     "UnsupportedTargetError": "_errors",
     "executable": "_executable",
+    "Profile": "_profile",
+    "Stack": "_profile",
+    "StackFrame": "_profile",
+    "Profiler": "_profiler",
+    "disable": "_profiler",
+    "enable": "_profiler",
+    "profile": "_profiler",
     "FunctionTimes": "_report",
     "Metadata": "_report",
     "Quality": "_report",
@@ -76,16 +92,23 @@ __all__ = [
     "NotFoundError",
     "NotPythonError",
     "PermissionDeniedError",
+    "Profile",
+    "Profiler",
     "Quality",
     "Report",
+    "Stack",
+    "StackFrame",
     "TargetExitedError",
     "ThreadStack",
     "ThreadTimes",
     "UnsupportedTargetError",
     "Weights",
     "__version__",
+    "disable",
     "dump",
+    "enable",
     "executable",
+    "profile",
     "read",
 ]
 

@@ -22,6 +22,7 @@ class Frame:
     function: str  #: qualified name where the interpreter has one (3.11+)
     file: str
     line: int  #: 0 where the interpreter has none
+    native: bool = False  #: machine code; its file is its source file or its ELF file
     locals: tuple[Local, ...] = ()  #: empty unless asked for
 
     def __str__(self) -> str:
@@ -37,6 +38,7 @@ class ThreadStack:
     state: str  #: as /proc has it: R running, S sleeping, ...
     proved: bool  #: the copy is proved consistent
     complete: bool  #: it reached the thread's first frame
+    native_whole: bool  #: where asked for, native frames reach the thread's first function
     frames: tuple[Frame, ...]  #: innermost first
 
 
@@ -49,15 +51,17 @@ class Dump:
     held_ns: int  #: how long the process was held still, in all
 
 
-def dump(pid: int, *, locals: bool = False, pause: str = "auto") -> Dump:
+def dump(pid: int, *, locals: bool = False, pause: str = "auto", native: bool = False) -> Dump:
     """Looks once at every thread of process ``pid``; the process is not changed.
 
     :param locals: also read local variables, in the same pause as the stack, which is longer for
         it. Their values may be secret.
     :param pause: how a running thread is held still: auto, preempt, ptrace or none.
+    :param native: show C and C++ functions too, and threads without Python. Each thread is stopped
+        by ptrace for it, whatever ``pause`` is.
     :raises Error: a subclass says why the process could not be read.
     """
-    raw = _core.dump(operator.index(pid), locals, pause)
+    raw = _core.dump(operator.index(pid), locals, pause, native)
     return Dump(
         pid=raw["pid"],
         executable=raw["executable"],

@@ -34,6 +34,7 @@ class FunctionTimes:
     file: str
     first_line: int
     hottest_line: int  #: the line with the most time
+    native: bool  #: a function of machine code; its ``file`` is its source file or its ELF file
     self: Weights  #: the function's own time
     total: Weights  #: with what it called; recursion counted once
 
@@ -93,6 +94,8 @@ class Quality:
     limited_ns: int | None
     cpu_ns: int  #: CPU time of all threads together; 0 in older files
     unseen_cpu_ns: int  #: of it, without a look at the thread
+    native_cut: int  #: samples whose native frames do not reach the thread's first function
+    native_unfit: int  #: samples whose native frames and Python frames did not fit together
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ class Report:
 def read(
     path: str | os.PathLike[str],
     *,
-    mode: Mode = "wall",
+    mode: Mode | None = None,
     thread: str | None = None,
     since: float = 0.0,
     until: float | None = None,
@@ -119,17 +122,21 @@ def read(
 ) -> Report:
     """Reads a ``.strobe`` file and adds up its samples.
 
+    :param mode: the time that counts; ``None``: wall time, or CPU time where there is no other.
     :param thread: keep only threads whose name contains this, or whose id it is.
     :param since: leave out what came before, in seconds from the start; ``until`` likewise.
     :param include_idle: keep threads that hardly ran.
     :raises Error: a subclass says what is wrong with the file or the arguments.
     """
-    raw = _core.read(os.fsencode(path), mode, thread, since, until, include_idle)
+    return to_report(_core.read(os.fsencode(path), mode, thread, since, until, include_idle))
+
+
+def to_report(raw: dict[str, Any]) -> Report:
     metadata = raw["metadata"]
     return Report(
         metadata=Metadata(**{**metadata, "command": tuple(metadata["command"])}),
         quality=Quality(**raw["quality"]),
-        mode=mode,
+        mode=raw["mode"],
         total=Weights(**raw["total"]),
         unseen=Weights(**raw["unseen"]),
         threads=tuple(_weighted(ThreadTimes, thread) for thread in raw["threads"]),

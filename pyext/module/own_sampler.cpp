@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pyext/module/own_sampler.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "profiler/base/thread.h"
+
+namespace pystrobe::pyext {
+
+OwnSampler::~OwnSampler() { Join(); }
+
+Result<void> OwnSampler::Start() {
+  if (auto opened = Open(); !opened) return opened;
+  auto file = OpenRecording();
+  if (!file) return std::unexpected(file.error());
+  recorder_ =
+      std::make_unique<store::Recorder>(*std::move(file), "the recording", stop_, [this](int) {
+        const std::scoped_lock lock(mutex_);
+        begun_ = true;
+        changed_.notify_all();
+      });
+  auto thread = StartThread("sampling this process", [this] { Main(); });
+  if (!thread) return std::unexpected(thread.error());
+  thread_ = std::move(*thread);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return begun_ || ended_; });
+  if (!begun_ && failure_) return std::unexpected(*failure_);
+  return {};
+}
+
+Result<ScopedFd> OwnSampler::OpenRecording() const {
+  if (!options_.fd) return store::CreateMemoryFile();
+  ScopedFd own(fcntl(*options_.fd, F_DUPFD_CLOEXEC, 3));
+  if (!own.valid()) return FailErrno(errno, ErrorCode::kIo, "descriptor {}", *options_.fd);
+  return own;
+}
+
+Result<void> OwnSampler::Open() {
+  if (options_.by_cpu_time) {
+    auto sampler = signals::SignalSampler::Open({.rate_hz = options_.rate_hz,
+                                                 .native = options_.native,
+                                                 .pystrobe_version = options_.version});
+    if (!sampler) return std::unexpected(sampler.error());
+    by_cpu_ = *std::move(sampler);
+    return {};
+  }
+  auto sampler = remote::Sampler::Attach(getpid(), {.rate_hz = options_.rate_hz,
+                                                    .max_overhead = options_.max_overhead,
+                                                    .pystrobe_version = options_.version});
+  if (!sampler) return std::unexpected(sampler.error());
+  by_wall_ = *std::move(sampler);
+  return {};
+}
+
+void OwnSampler::Main() {
+  pthread_setname_np(pthread_self(), "pystrobe");
+  const Result<void> done = Sample();
+  const std::scoped_lock lock(mutex_);
+  if (!done) failure_ = done.error();
+  ended_ = true;
+  changed_.notify_all();
+}
+
+Result<void> OwnSampler::Sample() {
+  if (by_cpu_ != nullptr) return by_cpu_->Run(*recorder_, stop_);
+  const auto ended = by_wall_->Run(*recorder_, stop_, [](const remote::Progress&) {});
+  if (!ended) return std::unexpected(ended.error());
+  return {};
+}
+
+Result<std::unique_ptr<Recording>> OwnSampler::Stop() {
+  Join();
+  // What was recorded until then is worth more than the reason.
+  if (recorder_ == nullptr || !recorder_->begun()) {
+    return failure_ ? std::unexpected(*failure_)
+                    : Result<std::unique_ptr<Recording>>(
+                          Fail(ErrorCode::kInvalidArgument, "nothing was recorded"));
+  }
+  return Recording::Open(recorder_->TakeFd(), "the recording");
+}
+
+std::optional<Error> OwnSampler::MovedBecause() const {
+  return recorder_ == nullptr ? std::nullopt : recorder_->failure();
+}
+
+void OwnSampler::Join() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void OwnSampler::Abandon() {
+  // Neither joined nor freed: the copies of their stacks and locks are in no known state.
+  if (thread_.joinable()) thread_.detach();
+  static_cast<void>(by_cpu_.release());
+  static_cast<void>(by_wall_.release());
+  static_cast<void>(recorder_.release());
+}
+
+}  // namespace pystrobe::pyext

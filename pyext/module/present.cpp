@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A recording as text, as a file of any format, as stacks.
+#include <pybind11/stl.h>
+
+#include "profiler/print/quality.h"
+#include "profiler/print/table.h"
+#include "profiler/print/terminal.h"
+#include "profiler/write/fd_output.h"
+#include "pyext/module/core.h"
+#include "pyext/module/errors.h"
+#include "pyext/module/text.h"
+
+namespace pystrobe::pyext {
+namespace {
+
+namespace py = pybind11;
+using py::literals::operator""_a;
+
+Result<void> WriteTo(write::Output& output, const Recording& recording, write::Format format,
+                     Mode mode, bool include_idle) {
+  if (format == write::Format::kStrobe) return write::CopyFile(recording.fd(), output);
+  // The page has a switch of its own for idle threads.
+  const bool all = include_idle || format == write::Format::kHtml;
+  const auto profile = Fold(recording.file(), {.include_idle = all});
+  if (!profile) return std::unexpected(profile.error());
+  write::WriteOptions options;
+  options.mode = mode;
+  options.idle = include_idle;
+  return write::Write(format, *profile, options, output);
+}
+
+py::tuple ToTuple(const Tables& tables, StackId stack) {
+  py::list frames;
+  for (const FrameId id : tables.FramesOf(stack)) {
+    const Frame& frame = tables.frame(id);
+    const Function& function = tables.function(frame.function);
+    frames.append(py::dict("function"_a = ToStr(tables.text(function.name)),
+                           "file"_a = ToStr(tables.text(function.file)), "line"_a = frame.line));
+  }
+  return py::tuple(frames);
+}
+
+}  // namespace
+
+py::str MakeTable(const Recording& recording, const TableOptions& options) {
+  const Mode mode = ModeFor(recording, options.mode);
+  Result<std::string> text = [&]() -> Result<std::string> {
+    const py::gil_scoped_release released;
+    const store::StrobeFile& file = recording.file();
+    const auto profile = Fold(file, {.include_idle = options.include_idle});
+    if (!profile) return std::unexpected(profile.error());
+    const print::Terminal terminal =
+        options.fd ? print::DescribeTerminal(*options.fd, kProcessEnvironment) : print::Terminal{};
+    return print::FormatTable(*profile, {mode, options.top, terminal, options.directory}) + "\n" +
+           print::FormatQuality(
+               file.metadata(), file.quality(),
+               {.width = terminal.width, .of_a_part = false, .cut_off = file.cut_off()});
+  }();
+  return ToStr(ValueOrRaise(std::move(text)));
+}
+
+void Save(const Recording& recording, int fd, const std::string& name, const std::string& format,
+          const std::optional<std::string>& mode, bool include_idle) {
+  const Mode of = ModeFor(recording, mode);
+  const auto wanted = write::FormatByName(format);
+  if (!wanted) {
+    Raise({ErrorCode::kInvalidArgument, fmt::format("no such format: '{}'", format),
+           "one of strobe, html, speedscope, pprof, collapsed, json"});
+  }
+  const Result<void> saved = [&]() -> Result<void> {
+    const py::gil_scoped_release released;
+    write::FdOutput output(fd);
+    auto written = WriteTo(output, recording, *wanted, of, include_idle);
+    return written ? output.Flush() : written;
+  }();
+  if (!saved) Raise(Wrap(saved.error(), "{}", name).error());
+}
+
+py::list ListStacks(const Recording& recording, bool include_idle) {
+  Result<Profile> folded = [&] {
+    const py::gil_scoped_release released;
+    return Fold(recording.file(), {.include_idle = include_idle});
+  }();
+  const Profile profile = ValueOrRaise(std::move(folded));
+  const Tables& tables = profile.tables();
+  py::list list;
+  for (const ThreadProfile& thread : profile.threads) {
+    const Thread& of = tables.thread(thread.thread);
+    for (const StackWeight& entry : thread.stacks) {
+      list.append(py::dict("tid"_a = of.tid, "thread"_a = ToStr(tables.text(of.name)),
+                           "frames"_a = ToTuple(tables, entry.stack),
+                           "self"_a = ToDict(entry.self)));
+    }
+  }
+  return list;
+}
+
+std::optional<std::string> FormatOf(const std::string& file_name) {
+  const auto format = write::FormatByFileName(file_name);
+  if (!format) return std::nullopt;
+  return std::string(write::FormatName(*format));
+}
+
+}  // namespace pystrobe::pyext

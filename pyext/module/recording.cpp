@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pyext/module/recording.h"
+
+#include <fcntl.h>
+
+#include "profiler/base/proc.h"
+
+namespace pystrobe::pyext {
+
+Result<std::unique_ptr<Recording>> Recording::Open(const std::string& path) {
+  auto fd = OpenForReading(path);
+  if (!fd) return std::unexpected(fd.error());
+  return Open(std::move(*fd), path);
+}
+
+Result<std::unique_ptr<Recording>> Recording::Open(ScopedFd fd, const std::string& name) {
+  ScopedFd reading(fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
+  if (!reading.valid()) return FailErrno(errno, ErrorCode::kIo, "opening {} again", name);
+  auto file = store::StrobeFile::Open(std::move(reading), name);
+  if (!file) return std::unexpected(file.error());
+  return std::unique_ptr<Recording>(new Recording(std::move(fd), std::move(*file)));
+}
+
+}  // namespace pystrobe::pyext

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a profiler of this process brings home."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from pystrobe import _core
+from pystrobe._errors import InvalidArgumentError
+from pystrobe._report import (
+    FunctionTimes,
+    Metadata,
+    Mode,
+    Quality,
+    Report,
+    Weights,
+    to_report,
+)
+
+FORMATS = ("strobe", "html", "speedscope", "pprof", "collapsed", "json")
+
+
+@dataclass(frozen=True)
+class StackFrame:
+    function: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Stack:
+    tid: int
+    thread: str
+    frames: tuple[StackFrame, ...]  #: root first; none: outside any Python function, or not known
+    self: Weights
+
+
+class Profile:
+    """A recording of this process: to print, to save, to ask.
+
+    ``mode`` says which time counts: ``"wall"`` (elapsed, waiting included), ``"cpu"`` (as the
+    kernel charged it) or ``"gil"`` (elapsed while holding the interpreter's lock). It is that of
+    the profiler unless a method is given another; what was sampled by CPU time has no other.
+    """
+
+    def __init__(self, recording: _core.Recording) -> None:
+        self._recording = recording
+        self._whole = self.report()
+
+    @property
+    def quality(self) -> Quality:
+        """How far it can be trusted."""
+        return self._whole.quality
+
+    @property
+    def metadata(self) -> Metadata:
+        return self._whole.metadata
+
+    def report(
+        self,
+        *,
+        mode: Mode | None = None,
+        thread: str | None = None,
+        since: float = 0.0,
+        until: float | None = None,
+        include_idle: bool = False,
+    ) -> Report:
+        """Adds up what was sampled, as :func:`pystrobe.read` does of a file."""
+        return to_report(self._recording.report(mode, thread, since, until, include_idle))
+
+    def top(self, count: int = 20, *, mode: Mode | None = None) -> tuple[FunctionTimes, ...]:
+        """The functions with the most time of their own."""
+        return self.report(mode=mode).functions[:count]
+
+    def stacks(self, *, include_idle: bool = False) -> tuple[Stack, ...]:
+        """Each distinct stack of each thread, with what was spent in its last frame."""
+        return tuple(
+            Stack(
+                tid=entry["tid"],
+                thread=entry["thread"],
+                frames=tuple(StackFrame(**frame) for frame in entry["frames"]),
+                self=Weights(**entry["self"]),
+            )
+            for entry in self._recording.stacks(include_idle)
+        )
+
+    def print(
+        self,
+        *,
+        mode: Mode | None = None,
+        top: int | None = None,
+        include_idle: bool = False,
+        file: TextIO | None = None,
+    ) -> None:
+        """Prints the table of functions and the quality line.
+
+        :param top: rows; ``None``: at most 20, and none that hardly matters.
+        :param file: a text stream; ``None``: ``sys.stdout``, coloured where it is a terminal.
+        """
+        stream = sys.stdout if file is None else file
+        descriptor = stream.fileno() if stream.isatty() else None
+        stream.write(self._table(mode, top, descriptor, include_idle))
+
+    def __str__(self) -> str:
+        return self._table(None, None, None, False)
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        mode: Mode | None = None,
+        include_idle: bool = False,
+    ) -> None:
+        """Writes a file, replacing one that is there once all is written.
+
+        :param format: ``strobe``, ``html``, ``speedscope``, ``pprof``, ``collapsed`` or ``json``;
+            ``None``: by the file's name.
+        :raises InvalidArgumentError: a format or a name that is none of these.
+        """
+        chosen = format or _core.format_of(os.fsencode(path))
+        if chosen not in FORMATS:
+            raise InvalidArgumentError(
+                f"no format is known by the name {format or os.fspath(path)!r}",
+                f"format= is one of {', '.join(FORMATS)}",
+            )
+        with _replacing(Path(path)) as descriptor:
+            self._recording.save(descriptor, os.fsencode(path), chosen, mode, include_idle)
+
+    def _table(
+        self, mode: Mode | None, top: int | None, descriptor: int | None, include_idle: bool
+    ) -> str:
+        directory = os.fsencode(os.getcwd())
+        return self._recording.table(mode, top, descriptor, directory, include_idle)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[int]:
+    """A descriptor for what is to be at ``path``; a device or a pipe is written itself."""
+    if path.exists() and not path.is_file():
+        descriptor = os.open(path, os.O_WRONLY)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+        return
+    made = path.with_name(f"{path.name}.{os.getpid()}.part")
+    descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        yield descriptor
+        os.replace(made, path)
+    except BaseException:
+        os.unlink(made)
+        raise
+    finally:
+        os.close(descriptor)

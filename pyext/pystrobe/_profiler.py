@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sampling this process, from inside."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Literal, TypeVar, overload
+
+from pystrobe import __version__, _core
+from pystrobe._errors import Error, InvalidArgumentError
+from pystrobe._profile import Profile
+
+F = TypeVar("F", bound=Callable[..., object])
+ProfilerMode = Literal["cpu", "wall"]
+
+_MODES = ("cpu", "wall")
+_DEFAULT_RATE = 1000.0
+_DEFAULT_MAX_OVERHEAD = 0.01
+_HIGHEST_RATE = 1_000_000.0
+
+_lock = threading.Lock()
+_running: Profiler | None = None
+
+
+class Profiler:
+    """Samples every thread of this process between :meth:`start` and :meth:`stop`.
+
+    >>> with pystrobe.Profiler() as profiler:
+    ...     work()
+    >>> profiler.profile.print()
+
+    ``mode="cpu"`` asks where CPU time goes, in Python threads and others. Each thread is sent
+    SIGURG when it has used a period of CPU time, and looks where it stands; a thread that waits
+    costs nothing. A handler that the program has for SIGURG is called for the program's own
+    signals; one that is set while the profiler runs takes the signal away from it.
+
+    ``mode="wall"`` asks where elapsed time goes, waiting included, in Python threads. Threads of
+    pystrobe do what ``pystrobe attach`` does: they take the CPU of the running thread for some
+    microseconds while they copy its frames. No signal is sent, so no system call of the program
+    ends with EINTR. Its :class:`Profile` shows CPU time and the time with the interpreter's lock
+    too.
+
+    Neither runs any Python, or takes the interpreter's lock. One profiler can run at a time.
+
+    :param mode: ``"cpu"`` or ``"wall"``.
+    :param rate: samples a second: of CPU time of each thread, or of elapsed time. ``None``: 1,000;
+        by wall time as many of them as ``max_overhead`` allows.
+    :param max_overhead: by wall time, the share of its time that the program may be held for, as a
+        fraction; a lower rate keeps it. ``None``: 0.01 where no rate is given, no limit where one
+        is.
+    :param native: by CPU time, show C and C++ functions too: those of extension modules and of
+        the libraries they use, each between the Python functions that called it and that it
+        called. How the interpreter itself works is left out. Names are read from the symbol tables
+        and the debug information of the files, inlined functions included where there is some.
+    :raises InvalidArgumentError: for any value that is not one of those.
+    """
+
+    def __init__(
+        self,
+        *,
+        mode: ProfilerMode = "cpu",
+        rate: float | None = None,
+        max_overhead: float | None = None,
+        native: bool = False,
+    ) -> None:
+        if mode not in _MODES:
+            raise InvalidArgumentError(f"no such mode: {mode!r}", f"one of {', '.join(_MODES)}")
+        if rate is not None and not 0 < rate <= _HIGHEST_RATE:
+            raise InvalidArgumentError(
+                f"the rate is {rate!r}", f"samples a second: above 0, {_HIGHEST_RATE:,.0f} at most"
+            )
+        if max_overhead is not None and not 0 < max_overhead <= 1:
+            raise InvalidArgumentError(
+                f"max_overhead is {max_overhead!r}", "a share of the time: above 0, 1 at most"
+            )
+        if max_overhead is not None and mode == "cpu":
+            raise InvalidArgumentError(
+                f"max_overhead is {max_overhead!r} with mode='cpu'",
+                "it is for mode='wall'; by CPU time give a lower rate",
+            )
+        if native and mode == "wall":
+            raise InvalidArgumentError(
+                "native=True with mode='wall'", "it is for mode='cpu'; leave one of them out"
+            )
+        if max_overhead is None:
+            max_overhead = _DEFAULT_MAX_OVERHEAD if rate is None else 0.0
+        self._mode: ProfilerMode = mode
+        self._rate = _DEFAULT_RATE if rate is None else rate
+        self._max_overhead = max_overhead
+        self._native = native
+        self._sampler: _core.OwnSampler | None = None
+        self._profile: Profile | None = None
+        self._moved_because: str | None = None  # why the file of _start() has not all of it
+        self._whole = True  # the profile has
+
+    @property
+    def profile(self) -> Profile:
+        """What was sampled, once it was stopped."""
+        if self._profile is None:
+            raise Error("there is no profile yet", "call start() and stop(), or use it with `with`")
+        return self._profile
+
+    def start(self) -> None:
+        """Returns when the sampling has begun: every thread there is is watched.
+
+        :raises Error: another profiler runs, or this process cannot be sampled (which says why).
+        """
+        self._start(None)
+
+    def _start(self, fd: int | None) -> None:
+        """``fd``: of a file that takes the recording while it is made; ``None``: memory."""
+        global _running
+        with _lock:
+            if _running is not None:
+                raise Error(
+                    "a profiler runs in this process already", "stop it first: one at a time"
+                )
+            sampler = _core.OwnSampler(
+                self._mode == "cpu",
+                self._rate,
+                self._max_overhead,
+                self._native,
+                __version__,
+                fd,
+            )
+            sampler.start()
+            self._sampler = sampler
+            _running = self
+
+    def stop(self) -> Profile:
+        """Ends the sampling.
+
+        :raises Error: it does not run, or there is no recording (which says why).
+        """
+        global _running
+        with _lock:
+            if self._sampler is None:
+                raise Error("the profiler does not run", "start() it first")
+            sampler, self._sampler, _running = self._sampler, None, None
+            self._profile = Profile(sampler.stop())
+            self._moved_because = sampler.moved_because()
+            self._whole = sampler.whole()
+            return self._profile
+
+    def __enter__(self) -> Profiler:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._sampler is not None:
+            self.stop()
+
+    def _abandon(self) -> None:
+        sampler, self._sampler = self._sampler, None
+        if sampler is not None:
+            sampler.abandon()
+
+
+def enable(
+    *,
+    mode: ProfilerMode = "cpu",
+    rate: float | None = None,
+    max_overhead: float | None = None,
+    native: bool = False,
+) -> None:
+    """Begins to sample this process. The arguments are those of :class:`Profiler`."""
+    Profiler(mode=mode, rate=rate, max_overhead=max_overhead, native=native).start()
+
+
+def disable() -> Profile:
+    """Ends what :func:`enable` began, and gives what was sampled."""
+    running = _running
+    if running is None:
+        raise Error("no profiler runs in this process", "call pystrobe.enable() first")
+    return running.stop()
+
+
+@overload
+def profile(function: F) -> F: ...
+@overload
+def profile(
+    *,
+    output: str | os.PathLike[str] | None = None,
+    mode: ProfilerMode = "cpu",
+    rate: float | None = None,
+    max_overhead: float | None = None,
+    native: bool = False,
+) -> Callable[[F], F]: ...
+
+
+def profile(
+    function: F | None = None,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    mode: ProfilerMode = "cpu",
+    rate: float | None = None,
+    max_overhead: float | None = None,
+    native: bool = False,
+) -> F | Callable[[F], F]:
+    """Decorates a function: each call is sampled, and then printed or saved to ``output``.
+
+    A call while a profiler runs (a recursive one, or one in another thread) is not sampled by
+    itself: it is part of what that one sees.
+    """
+
+    def decorate(wrapped: F) -> F:
+        @functools.wraps(wrapped)
+        def sampled(*args: object, **keywords: object) -> object:
+            if _running is not None:
+                return wrapped(*args, **keywords)
+            profiler = Profiler(mode=mode, rate=rate, max_overhead=max_overhead, native=native)
+            profiler.start()
+            try:
+                return wrapped(*args, **keywords)
+            finally:
+                _deliver(profiler.stop(), output)
+
+        return sampled  # type: ignore[return-value]
+
+    return decorate if function is None else decorate(function)
+
+
+def _deliver(profile: Profile, output: str | os.PathLike[str] | None) -> None:
+    if output is None:
+        profile.print()
+    else:
+        profile.save(output)
+
+
+def _forget_in_child() -> None:
+    """After fork the child has none of the sampler's threads."""
+    global _lock, _running
+    _lock = threading.Lock()
+    running, _running = _running, None
+    if running is not None:
+        running._abandon()
+    _core.OwnSampler.forget_parent()
+
+
+def _stop_at_exit() -> None:
+    """While the interpreter is whole: its memory is about to go."""
+    running = _running
+    if running is not None:
+        running.stop()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
+atexit.register(_stop_at_exit)
