@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cases import CALL_HEAVY, Case
-from collapsed import Frame, make_frame
+from collapsed import Frame, Stack, make_frame
 from conftest import oracle_of
 from find import Interpreter
 from pystrobe_command import Pystrobe, with_few_descriptors
@@ -219,3 +219,84 @@ def test_subinterpreters_are_told_apart(pystrobe: Pystrobe, interpreter: Interpr
     assert len(leaves) == 2
     first, second = leaves.values()
     assert not first & second - {"<module>"}
+
+
+def dump_native(pystrobe: Pystrobe, target: Running) -> list[dict[str, Any]]:
+    done = pystrobe.run("dump", str(target.pid), "--json", "--native")
+    assert done.code == 0, done.err
+    threads: list[dict[str, Any]] = json.loads(done.out)["threads"]
+    return threads
+
+
+NATIVE_CASES = [
+    *(pytest.param(Case(name), id=name) for name in ("callbacks", "awaits")),
+    *(pytest.param(Case(n), id=n, marks=pytest.mark.matrix) for n in ("generators", "recursion")),
+]
+
+
+@pytest.mark.parametrize("case", NATIVE_CASES)
+def test_c_functions_fit_between_those_of_python(
+    pystrobe: Pystrobe, interpreter: Interpreter, case: Case
+) -> None:
+    oracle = oracle_of(case.target, interpreter)
+    with running(interpreter, case.target, *case.arguments) as target:
+        dumps = [dump_native(pystrobe, target) for _ in range(8)]
+    stacks = []
+    for thread in (thread for threads in dumps for thread in threads):
+        assert thread["proved"]
+        assert thread["native_whole"], thread
+        python = [frame for frame in thread["frames"] if not frame["native"]]
+        stacks.append(Stack(frames_of({"frames": python}), 1, thread["name"]))
+    verdict = oracle.judge(stacks)
+    assert verdict.total >= len(dumps)
+    assert not verdict.impossible.total(), verdict.describe()
+
+
+def test_c_functions_stand_below_who_called_them(
+    pystrobe: Pystrobe, interpreter: Interpreter
+) -> None:
+    with running(interpreter, "native") as target:
+        seen = [
+            [(frame["function"], frame["native"]) for frame in thread["frames"]]
+            for _ in range(10)
+            for thread in dump_native(pystrobe, target)
+            if thread["name"] == "native"
+        ]
+    inside = [frames for frames in seen if ("shrink", False) in frames]
+    assert len(inside) > 3
+    for frames in inside:
+        below = frames[: frames.index(("shrink", False))]
+        assert all(native for _, native in below)
+    names = {name for frames in inside for name, native in frames if native}
+    assert any("compress" in name or "deflate" in name for name in names), names
+
+
+def test_a_look_at_c_functions_leaves_the_target_as_it_was(
+    pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    with running(newest, "frozenstack") as target:
+        wait_until_asleep(target)
+        threads = dump_native(pystrobe, target)
+        assert {thread["state"] for thread in threads} == {"S"}
+        wait_until_asleep(target)
+        with open(f"/proc/{target.pid}/status") as status:
+            assert "TracerPid:\t0" in status.read()
+    text = pystrobe.run("dump", "1", "--native", "--pause", "none")
+    assert text.code == 2
+    assert "--native stops threads by ptrace" in text.err
+
+
+def test_threads_without_python_are_shown(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    built = pystrobe.directory / "c_callbacks.so"
+    source = TARGETS / "c_callbacks.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(built), str(source)], check=True)
+    with running(newest, "c_callbacks", str(built)) as target:
+        seen = [
+            thread
+            for _ in range(20)
+            for thread in dump_native(pystrobe, target)
+            if thread["tid"] != target.pid
+        ]
+    alone = [t for t in seen if t["frames"] and all(f["native"] for f in t["frames"])]
+    assert alone
+    assert {frame["file"] for thread in alone for frame in thread["frames"]} & {str(built)}

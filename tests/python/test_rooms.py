@@ -17,11 +17,14 @@ MODEL = "profiler/model"
 ANALYZE = "profiler/analyze"
 STORE = "profiler/store"
 WRITE = "profiler/write"
+PRINT = "profiler/print"
 # The layouts and the walker read memory through an interface: they know no process.
 PYABI = "sampler/pyabi"
+NATIVE = "sampler/native"
 REMOTE = "sampler/remote"
-PROFILER = {BASE, MODEL, ANALYZE, STORE, WRITE}
-SAMPLER = {PYABI, REMOTE}
+PROFILER = {BASE, MODEL, ANALYZE, STORE, WRITE, PRINT}
+SIGNAL = "sampler/signal"
+SAMPLER = {PYABI, NATIVE, REMOTE, SIGNAL}
 
 # Room: the rooms it may include, besides itself. The table of docs/architecture.md.
 ARROWS: dict[str, set[str]] = {
@@ -30,8 +33,11 @@ ARROWS: dict[str, set[str]] = {
     ANALYZE: {BASE, MODEL},
     STORE: {BASE, MODEL},
     WRITE: {BASE, MODEL, ANALYZE},
+    PRINT: {BASE, MODEL, ANALYZE, WRITE},
     PYABI: {BASE},
-    REMOTE: {BASE, MODEL, PYABI},
+    NATIVE: {BASE, PYABI},
+    REMOTE: {BASE, MODEL, NATIVE, PYABI},
+    SIGNAL: {BASE, MODEL, NATIVE, PYABI, REMOTE},
     "cli": {*PROFILER, *SAMPLER},
     "pyext": {*PROFILER, *SAMPLER},
 }

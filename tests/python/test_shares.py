@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import platform
 import re
+import subprocess
 import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from math import sqrt
 from typing import Any
 
@@ -75,6 +76,48 @@ def test_short_bursts_are_charged_to_what_ran(
     true_ratio = truth["cpu"]["long_part"] / sum(truth["cpu"].values())
     seen_ratio = shares["long_part"] / (shares["long_part"] + shares["short_part"])
     assert 100 * seen_ratio == pytest.approx(100 * true_ratio, abs=2 + chance)
+
+
+@pytest.mark.parametrize("rate", [100, 300])
+def test_what_runs_first_after_a_wait_has_its_time(
+    pystrobe: Pystrobe, newest: Interpreter, rate: int
+) -> None:
+    """However few intervals a thread works between two waits."""
+    target_cpu, sampler_cpu = apart()
+    with running(newest, "visits", cpu=target_cpu) as target:
+        recorded = pystrobe.attach(target.pid, seconds=10, rate=rate, cpu=sampler_cpu)
+        truth = target.stop()
+    total = recorded.json()["total"]
+    for view, looks in (("wall", total["samples"]), ("cpu", total["cpu_samples"])):
+        seen = share_of(recorded.collapsed("--mode", view, "--unit", "ns"), truth[view])["first"]
+        expected = percent(truth[view])["first"]
+        chance = 3 * sqrt(expected * (100 - expected) / looks)
+        assert seen == pytest.approx(expected, abs=chance + 1), view
+
+
+@contextmanager
+def busy_loop(cpu: int) -> Iterator[None]:
+    """Something else that wants the CPU all the time."""
+    loop = subprocess.Popen(["taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        loop.kill()
+        loop.wait()
+
+
+def test_waiting_for_a_cpu_uses_none(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
+    """A thread that was woken, or lost its CPU, is awake where it waits, and runs elsewhere."""
+    target_cpu, sampler_cpu = apart()
+    with busy_loop(target_cpu), running(interpreter, "visits", "short", cpu=target_cpu) as target:
+        recorded = pystrobe.attach(target.pid, seconds=8, rate=100, cpu=sampler_cpu)
+        truth = percent(target.stop()["cpu"])
+    looks = recorded.json()["total"]["cpu_samples"]
+    seen = share_of(recorded.collapsed("--mode", "cpu", "--unit", "ns"), truth)
+    for name, expected in truth.items():
+        # Three standard deviations; looks of one visit are not independent.
+        chance = 3 * sqrt(2 * expected * (100 - expected) / looks)
+        assert seen[name] == pytest.approx(expected, abs=chance + 3), name
 
 
 def test_lock_view_leaves_out_sleep(pystrobe: Pystrobe, newest: Interpreter) -> None:

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sampling from inside without touching the program: `run --in-process`, and pystrobe.auto."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pystrobe_command import Pystrobe, Recorded
+from test_outputs import small_disk
+
+pytest.importorskip("pystrobe", reason="the package is not installed: make build")
+
+PROGRAM = """
+import json, os, subprocess, sys, time
+
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        sum(range(100))
+
+if __name__ == "__main__":
+    burn(0.3)
+    look = "import os, sys; print('pystrobe' in sys.modules, dict(os.environ))"
+    child = subprocess.run(
+        [sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert child.stdout.startswith("False"), child.stdout
+    for name in ("PYSTROBE_ENABLE", "PYSTROBE_LAUNCH", "_bootstrap"):
+        assert name not in child.stdout, child.stdout
+    print(json.dumps({"argv": sys.argv, "path": sys.path[0], "main": __name__,
+        "pythonpath": os.environ.get("PYTHONPATH"), "custom": os.environ.get("CUSTOM")}))
+    sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def run_inside(
+    pystrobe: Pystrobe, program: Path, *options: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [
+            *(str(pystrobe.executable), "run", "--in-process", "--python", sys.executable),
+            *(*options, str(program), "3", "-o", "b"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.parametrize(("options", "engine"), [((), "signal"), (("--mode", "wall"), "preempt")])
+def test_the_program_is_what_it_would_be(
+    pystrobe: Pystrobe, program: Path, options: tuple[str, ...], engine: str
+) -> None:
+    recording = program.with_suffix(".strobe")
+    page = program.with_suffix(".html")
+    done = run_inside(
+        pystrobe, program, *options, "-r", "1000", "-o", str(recording), "-o", str(page)
+    )
+    assert done.returncode == 3, done.stderr
+    said = json.loads(done.stdout)
+    assert said["argv"] == [str(program), "3", "-o", "b"]
+    assert said["path"] == str(program.parent)
+    assert said["main"] == "__main__"
+    assert said["pythonpath"] is None
+    assert page.read_text().startswith("<!")
+    report = json.loads(pystrobe.run("report", str(recording), "-f", "json").out)
+    assert report["metadata"]["pause_mode"] == engine
+    assert report["quality"]["complete"]
+    assert report["quality"]["taken"] > 200
+    stacks = Recorded(pystrobe, recording, pystrobe.run("--version")).collapsed()
+    burning = [stack for stack in stacks if stack.frames and stack.frames[-1].name == "burn"]
+    assert burning
+    for stack in burning:
+        assert [frame.name for frame in stack.frames] == ["<module>", "burn"]
+        assert stack.frames[0].file == "program.py"
+    assert not any(frame.file == "_launch.py" for stack in stacks for frame in stack.frames)
+
+
+def test_c_functions_are_shown_on_request(pystrobe: Pystrobe, program: Path) -> None:
+    program.write_text(
+        "import zlib\nfor _ in range(30):\n    zlib.compress(bytes(range(256)) * 4000, 6)\n"
+    )
+    done = run_inside(pystrobe, program, "--native")
+    assert done.returncode == 0, done.stderr
+    assert "deflate" in done.stderr
+    without = run_inside(pystrobe, program)
+    assert "deflate" not in without.stderr
+    outside = pystrobe.run("run", "--native", str(program))
+    assert outside.code == 2
+    assert "--in-process" in outside.err
+
+
+def test_the_environment_keeps_its_own_customization(
+    pystrobe: Pystrobe, program: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("import os\nos.environ['CUSTOM'] = 'yes'\n")
+    done = run_inside(pystrobe, program, PYTHONPATH=str(own))
+    assert done.returncode == 3, done.stderr
+    said = json.loads(done.stdout)
+    assert said["custom"] == "yes"
+    assert said["pythonpath"] == str(own)
+    assert "burn" in done.stderr
+    assert "by perf task clock" in done.stderr or "by CPU timer" in done.stderr
+
+
+def test_what_a_killed_program_recorded_is_kept(pystrobe: Pystrobe, program: Path) -> None:
+    program.write_text(PROGRAM.replace("burn(0.3)", "burn(1.8); os.kill(os.getpid(), 9)"))
+    recording = program.with_suffix(".strobe")
+    done = run_inside(pystrobe, program, "-o", str(recording))
+    assert done.returncode == 128 + signal.SIGKILL
+    assert "cut off" in done.stderr
+    assert "burn" in pystrobe.run("report", str(recording)).out
+
+
+def test_an_interpreter_without_the_package_is_told(pystrobe: Pystrobe, program: Path) -> None:
+    done = subprocess.run(
+        [
+            *(str(pystrobe.executable), "run", "--in-process"),
+            *("--python", "/usr/bin/python3", str(program), "0"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+    )
+    assert done.returncode == 1
+    assert "nothing was sampled inside the program" in done.stderr
+    assert "import pystrobe" in done.stderr
+
+
+def test_an_old_recording_is_not_taken_for_this_one(pystrobe: Pystrobe, program: Path) -> None:
+    recording = program.with_suffix(".strobe")
+    assert run_inside(pystrobe, program, "-o", str(recording)).returncode == 3
+    before = recording.read_bytes()
+    done = pystrobe.run(
+        *("run", "--in-process", "--python", "/usr/bin/python3", "-o", str(recording), "--force"),
+        *(str(program), "0"),
+    )
+    assert "nothing was sampled inside the program" in done.err
+    assert recording.read_bytes() == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_full_disk_loses_nothing(pystrobe: Pystrobe, program: Path, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    program.write_text(PROGRAM.replace("burn(0.3)", "burn(1.5)"))
+    with small_disk(tmp_path / "small", "4k") as disk:
+        done = run_inside(pystrobe, program, "-o", f"{disk}/a.strobe", TMPDIR=str(temporary))
+    assert done.returncode == 3, done.stderr
+    assert "sampling ended early" in done.stderr
+    assert "nothing recorded is lost" in done.stderr
+    (kept,) = temporary.glob("pystrobe-*.strobe")
+    assert "burn" in pystrobe.run("report", str(kept)).out
+
+
+def test_what_could_be_kept_is_told_as_such(
+    pystrobe: Pystrobe, program: Path, tmp_path: Path
+) -> None:
+    """A limit on the size of files holds for those in memory too."""
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, -1))\n"
+    program.write_text(limit + PROGRAM.replace("burn(0.3)", "burn(1.5)"))
+    recording = program.with_suffix(".strobe")
+    done = run_inside(pystrobe, program, "-o", str(recording), TMPDIR=str(tmp_path))
+    assert done.returncode == 3, done.stderr
+    assert "what could be kept is in" in done.stderr
+    assert "nothing recorded is lost" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--pause", "none", "a.py"), "concerns sampling from outside"),
+        (("-d", "1", "a.py"), "-d 1 has no use"),
+        (("--max-overhead", "1%", "a.py"), "limits nothing"),
+        (("--native", "--mode", "wall", "a.py"), "--native is for CPU time"),
+        (("--", "ls"), "a command of its own"),
+    ],
+)
+def test_what_means_nothing_inside_is_refused(
+    pystrobe: Pystrobe, options: tuple[str, ...], message: str
+) -> None:
+    done = pystrobe.run("run", "--in-process", *options)
+    assert done.code == 2
+    assert message in done.err
+
+
+def run_auto(tmp_path: Path, setting: str) -> subprocess.CompletedProcess[str]:
+    code = "import pystrobe.auto\nsum(i * i for i in range(10**6))\nraise SystemExit(3)\n"
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+        env={**os.environ, "PYSTROBE_ENABLE": setting},
+    )
+
+
+def test_a_program_is_sampled_that_imports_auto(tmp_path: Path) -> None:
+    done = run_auto(tmp_path, "1")
+    assert done.returncode == 3
+    assert "Quality: " in done.stderr
+    assert "<genexpr>" in done.stderr
+    done = run_auto(tmp_path, "mode=wall,rate=500,output=work-{pid}.html")
+    assert done.returncode == 3
+    assert done.stderr == ""
+    assert [path.name.startswith("work-") for path in tmp_path.glob("*.html")] == [True]
+    done = run_auto(tmp_path, "")
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("rat=500", "'rat=500' is no setting"),
+        ("rate=fast", "rate is 'fast'"),
+        ("mode=cpu,rate=-1", "the rate is -1"),
+        ("output=none/work.html", "none/work.html"),
+        ("output=work.xyz", "work.xyz"),
+    ],
+)
+def test_what_is_wrong_does_not_change_the_end(tmp_path: Path, setting: str, message: str) -> None:
+    done = run_auto(tmp_path, setting)
+    assert done.returncode == 3
+    assert done.stderr.startswith("pystrobe: ")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C functions between Python's, sampled from within: every target on every interpreter."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cases import CALL_HEAVY, Case
+from conftest import oracle_of
+from find import Interpreter
+from native_stacks import NativeStack, native_stacks
+from own_sampling import outside_its_root, sampling_itself
+from pystrobe_command import Pystrobe
+
+TARGETS = Path(__file__).resolve().parent.parent / "targets"
+# Deeper than native frames are followed, up to 3.10 where each Python call has several.
+TOO_DEEP = Case("deep", ("3000", "moving"))
+# A thread that one interpreter has left for another has runs of the evaluation loop of which no
+# frames are known; one that ends may have, for a moment.
+MOST_UNFIT = {"subinterpreters": 1.0, "threadchurn": 0.02}
+ENOUGH = 50
+MOST_RUNS = 8
+
+
+def of_the_program(stacks: list[NativeStack]) -> list[NativeStack]:
+    return [stack for stack in stacks if not stack.thread.startswith("own sampler")]
+
+
+def cases() -> list[Any]:
+    """All, but each time only those with the most kinds of runs of the evaluation loop."""
+    often = {"awaits", "callbacks", "deep-200-moving", "generators", "native"}
+    return [
+        pytest.param(case, id=case.name, marks=[] if case.name in often else pytest.mark.matrix)
+        for case in [*CALL_HEAVY, Case("native")]
+    ]
+
+
+@pytest.mark.parametrize("case", cases())
+def test_c_functions_fit_between_those_of_python(
+    pystrobe: Pystrobe, interpreter: Interpreter, case: Case
+) -> None:
+    """And what they stand between is a stack that the program can have."""
+    if not case.runs_on(interpreter):
+        pytest.skip(f"{case.target} needs Python {case.since}")
+    interpreter = outside_its_root(interpreter)
+    oracle = oracle_of(case.target, interpreter)
+    # Until rules are known samples take their stacks along, and there is no room for all that are
+    # deep; on a machine that is busy elsewhere that takes long.
+    is_deep = case.target == "deep" and case.arguments[0] != "20"
+    most_cut = 0.06 if is_deep else 0.02
+    judged = 0
+    with sampling_itself(pystrobe, interpreter, case.target, *case.arguments) as own:
+        for _ in range(MOST_RUNS):
+            seconds = 2 if is_deep else 0.7
+            report = own.record(seconds=seconds, rate=2000, native=True).json("--idle")
+            quality = report["quality"]
+            stacks = of_the_program(list(native_stacks(report)))
+            verdict = oracle.judge([stack.python for stack in stacks])
+            told = f"{verdict.describe()}\n{quality['line']}"
+            assert verdict.impossible.total() == verdict.owned_up, told
+            assert verdict.owned_up <= 2 + 0.001 * verdict.total, told
+            most_unfit = MOST_UNFIT.get(case.target, 0) * quality["taken"]
+            assert quality["native_unfit"] <= most_unfit, told
+            judged += verdict.total
+            is_whole = case == TOO_DEEP or quality["native_cut"] <= most_cut * quality["taken"]
+            if judged >= ENOUGH and is_whole:
+                return
+    pytest.fail(f"{judged} samples in all, and none of the runs was whole: {told}")
+
+
+def count_inside(stacks: list[NativeStack]) -> Counter[str]:
+    """Samples of the native target's functions, and those of them that are in C."""
+    samples: Counter[str] = Counter()
+    for stack in stacks:
+        for caller in ("shrink", "digest"):
+            below = stack.below(caller)
+            samples[caller] += stack.samples * (caller in [f.name for f in stack.frames])
+            samples[f"{caller} in C"] += stack.samples * bool(below)
+            samples[f"{caller} by name"] += stack.samples * any(
+                "deflate" in frame.name or "compress" in frame.name for frame in below
+            )
+            assert all(frame.native for frame in below), "it calls no Python"
+        if "python_leaf" in [frame.name for frame in stack.frames]:
+            samples["python"] += stack.samples
+            samples["python in C"] += stack.samples * stack.frames[-1].native
+    return samples
+
+
+def test_c_functions_stand_below_who_called_them(
+    pystrobe: Pystrobe, interpreter: Interpreter
+) -> None:
+    interpreter = outside_its_root(interpreter)
+    samples: Counter[str] = Counter()
+    with sampling_itself(pystrobe, interpreter, "native") as own:
+        # On a machine that is busy elsewhere it takes several to have enough.
+        for _ in range(MOST_RUNS):
+            report = own.record(seconds=1.5, rate=1000, native=True).json("--idle")
+            quality = report["quality"]
+            if quality["native_cut"] <= 0.01 * quality["taken"]:
+                samples += count_inside(of_the_program(list(native_stacks(report))))
+            if min(samples["shrink"], samples["python"]) > 200:
+                break
+    assert samples["shrink"] > 200
+    assert samples["shrink in C"] > 0.98 * samples["shrink"]
+    assert samples["shrink by name"] > 0.95 * samples["shrink"]
+    assert samples["digest in C"] > 0.9 * samples["digest"] > 10
+    assert samples["python"] > 200
+    assert samples["python in C"] <= 0.02 * samples["python"]
+
+
+def test_names_follow_libraries_that_come_and_go(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    """Two libraries by turns, as a rule at the same addresses."""
+    libraries = []
+    for name in ("first", "second"):
+        libraries.append(str(pystrobe.directory / f"{name}.so"))
+        subprocess.run(
+            [
+                *("cc", "-shared", "-fPIC", "-O1", f"-Dburn=burn_{name}", "-o", libraries[-1]),
+                str(TARGETS / "c_library.c"),
+            ],
+            check=True,
+        )
+    with sampling_itself(pystrobe, newest, "c_libraries", *libraries) as own:
+        for _ in range(MOST_RUNS):
+            report = own.record(seconds=2.5, rate=1000, native=True).json("--idle")
+            called = count_calls(of_the_program(list(native_stacks(report))))
+            right = called["first", "burn_first"] + called["second", "burn_second"]
+            least = min(called["first", "burn_first"], called["second", "burn_second"])
+            # Within some milliseconds of a change the name may be that of what was there.
+            if least > 200 and called.total() - right <= 0.1 * called.total():
+                return
+    pytest.fail(f"{called}; {report['quality']['line']}")
+
+
+def count_calls(stacks: list[NativeStack]) -> Counter[tuple[str, str]]:
+    """Samples by the Python function and the C function that it called."""
+    called: Counter[tuple[str, str]] = Counter()
+    for stack in stacks:
+        for caller in ("first", "second"):
+            for frame in stack.below(caller):
+                if frame.name.startswith("burn_"):
+                    called[caller, frame.name] += stack.samples
+    return called
