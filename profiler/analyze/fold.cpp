@@ -19,6 +19,7 @@ void AddSample(Weights& weights, const Sample& sample) {
   weights.samples += sample.count;
   weights.wall_ns += sample.wall_ns;
   weights.cpu_ns += sample.cpu_ns;
+  if (sample.flags & kSampleKernel) weights.kernel_ns += sample.cpu_ns;
   if (sample.flags & kSampleOnCpu) weights.cpu_samples += sample.count;
   if (sample.flags & kSampleGil) {
     weights.gil_samples += sample.count;
@@ -297,6 +298,7 @@ Weights& Weights::operator+=(const Weights& other) {
   wall_ns += other.wall_ns;
   cpu_ns += other.cpu_ns;
   gil_ns += other.gil_ns;
+  kernel_ns += other.kernel_ns;
   return *this;
 }
 

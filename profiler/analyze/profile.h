@@ -38,6 +38,7 @@ struct Weights {
   uint64_t wall_ns = 0;
   uint64_t cpu_ns = 0;
   uint64_t gil_ns = 0;
+  uint64_t kernel_ns = 0;  ///< of cpu_ns: in the kernel; 0 without Metadata::native
 
   Weights& operator+=(const Weights& other);
   uint64_t nanoseconds(Mode mode) const;
@@ -114,6 +115,35 @@ struct FunctionRow {
 /// Rows of all functions seen, by descending self time in `mode`, ties by total, then by name:
 /// stable output. In kCpu and kGil rows may have no time at all: they come last.
 std::vector<FunctionRow> FunctionTable(const Profile& profile, Mode mode);
+
+/// CPU time by what used it, in ns. The three add up to Weights::cpu_ns.
+struct CpuSplit {
+  uint64_t python_ns = 0;  ///< in the interpreter, its built-in functions included
+  uint64_t native_ns = 0;  ///< in C functions that are not the interpreter's
+  uint64_t kernel_ns = 0;  ///< in the kernel, whoever called it
+
+  CpuSplit& operator+=(const CpuSplit& other);
+  friend bool operator==(const CpuSplit&, const CpuSplit&) = default;
+};
+
+/// The CPU time that a Python function spent itself, and in the C functions that it called without
+/// another Python function between.
+struct FunctionSplit {
+  struct Line {
+    uint32_t line;
+    CpuSplit cpu;
+  };
+  FunctionId function;
+  CpuSplit cpu;             ///< all its lines
+  std::vector<Line> lines;  ///< by line number, those with any
+};
+
+/// What used the CPU time of a recording with Metadata::native.
+struct SplitTimes {
+  CpuSplit total;                        ///< of all stacks but those without any frame
+  std::vector<FunctionSplit> functions;  ///< Python's, by FunctionId, those with any
+};
+SplitTimes SplitCpuTime(const Profile& profile);
 
 /// The stacks of one or all threads as a call tree of functions (lines merged), children ordered by
 /// descending total in `mode`, ties by name. Node 0 is the root and has no function; a node comes

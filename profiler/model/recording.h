@@ -39,6 +39,8 @@ struct Metadata {
                                    ///< of CPU time
   double max_overhead = 0;         ///< share of the target's time we may hold it, 0 = no limit
   uint32_t cpu_count = 0;          ///< CPUs online
+  bool native = false;  ///< stacks have C functions, and samples tell kernel time; false: older
+                        ///< files, or it was not asked for
 
   friend bool operator==(const Metadata&, const Metadata&) = default;
 };

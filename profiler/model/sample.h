@@ -19,6 +19,7 @@ enum SampleFlag : uint8_t {
       1 << 4,  ///< the chain did not reach the thread's base frame, or a frame has no name
   kSampleLate = 1 << 5,    ///< taken more than one period after its deadline
   kSampleUnseen = 1 << 6,  ///< no look was made then: what the stack was is not known
+  kSampleKernel = 1 << 7,  ///< the thread used its CPU time in the kernel; with Metadata::native
 };
 
 /// One look at one thread, standing for the time since the look before. The three weights make the

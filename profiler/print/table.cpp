@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "profiler/print/split.h"
 #include "profiler/print/text.h"
 #include "profiler/write/labels.h"
 #include "profiler/write/number_text.h"
@@ -303,6 +304,7 @@ std::string FormatTable(const Profile& profile, const TableOptions& options) {
     out += fmt::format("{}{}{}{}", line.starts_with("self") ? "\n" : "", palette.faint,
                        Wrap(line, width, 2), palette.reset);
   }
+  if (const std::string split = FormatSplit(profile, options); !split.empty()) out += "\n" + split;
   return out;
 }
 

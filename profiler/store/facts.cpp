@@ -54,6 +54,7 @@ void AppendMetadata(Bytes& out, const Metadata& metadata) {
   AppendDouble(out, metadata.wanted_rate_hz);
   AppendDouble(out, metadata.max_overhead);
   AppendVarint(out, metadata.cpu_count);
+  AppendVarint(out, metadata.native ? 1 : 0);
 }
 
 Result<Metadata> ParseMetadata(ByteSpan bytes) {
@@ -73,6 +74,8 @@ Result<Metadata> ParseMetadata(ByteSpan bytes) {
   metadata.wanted_rate_hz = in.Double();
   metadata.max_overhead = in.Double();
   metadata.cpu_count = static_cast<uint32_t>(in.Varint());
+  // Older files end here.
+  metadata.native = !in.empty() && in.Varint() != 0;
   if (!in.ok()) return Corrupt("metadata that end too early");
   return metadata;
 }

@@ -4,13 +4,14 @@
 // what is written is what cannot be derived:
 //
 //   strings    every text once
-//   functions  columns name, file (indices into strings) and line (of the `def`)
+//   functions  columns name, file (indices into strings) and line (of the `def`); "native" has the
+//              indices of those of machine code
 //   frames     columns function and line
 //   stacks     columns up and frame; stack i, counted from 1, is stack i - up[i - 1] with a frame
 //              on top. Stack 0 is the empty one and not written.
 //   threads    name, tid, ..., and a column for each weight, one row for each of its stacks:
-//              "stack" counts from the row before, times are in microseconds; "unseen" has what of
-//              the empty stack's weights are without a look
+//              "stack" counts from the row before, times are in microseconds, "kernel" is part of
+//              "cpu"; "unseen" has what of the empty stack's weights are without a look
 //
 // Only what the profile uses is written, renumbered in the order of the recording's ids, so that
 // what is near in the program is near in the file and the differences are small.
@@ -111,7 +112,11 @@ void WriteTables(const Tables& tables, const Used& used, JsonWriter& json) {
   WriteColumn(json, "file", functions,
               [&](uint32_t id) { return string_of(function_at(id).file); });
   WriteColumn(json, "line", functions, [&](uint32_t id) { return function_at(id).first_line; });
-  json.EndObject();
+  json.Key("native").BeginArray();
+  for (size_t i = 0; i < functions.size(); ++i) {
+    if (function_at(functions[i]).is_native) json.Value(i);
+  }
+  json.EndArray().EndObject();
 
   json.NewLine().Key("frames").BeginObject();
   const std::vector<uint32_t>& frames = used.frames.used();
@@ -178,6 +183,7 @@ void WriteThread(const Tables& tables, const ThreadProfile& profile, const Used&
   WriteTimes(json, "wall", profile.stacks, &Weights::wall_ns);
   WriteTimes(json, "cpu", profile.stacks, &Weights::cpu_ns);
   WriteTimes(json, "gil", profile.stacks, &Weights::gil_ns);
+  WriteTimes(json, "kernel", profile.stacks, &Weights::kernel_ns);
   WriteUnseen(profile.unseen, json);
   json.EndObject();
 }
@@ -191,7 +197,7 @@ void WriteMetadata(const Metadata& metadata, JsonWriter& json) {
   json.Field("pystrobe", std::string_view(metadata.pystrobe_version));
   json.Field("pause", std::string_view(metadata.pause_mode));
   json.Field("startMs", metadata.start_unix_ns / 1'000'000);
-  json.Field("cpus", metadata.cpu_count);
+  json.Field("cpus", metadata.cpu_count).Field("native", metadata.native);
   json.EndObject();
 }
 

@@ -24,7 +24,9 @@ class ProfileJson {
         options_(options),
         out_(output),
         json_(out_),
-        place_of_function_(tables_.function_count()) {}
+        place_of_function_(tables_.function_count()) {
+    if (profile.recording->metadata().native) split_ = SplitCpuTime(profile);
+  }
 
   Result<void> Run() {
     json_.BeginObject().NewLine().Field("format", "pystrobe-profile").Field("version", kVersion);
@@ -38,6 +40,10 @@ class ProfileJson {
     WriteWeights(profile_.total);
     json_.NewLine().Key("unseen");
     WriteWeights(profile_.unseen);
+    if (profile_.recording->metadata().native) {
+      json_.NewLine().Key("cpu_split");
+      WriteSplit(split_.total);
+    }
     json_.NewLine().Field("idle_threads_hidden", profile_.idle_hidden.size());
     WriteFunctions();
     WriteThreads();
@@ -59,7 +65,7 @@ class ProfileJson {
     json_.Field("start_monotonic_ns", metadata.start_monotonic_ns);
     json_.Field("wanted_rate_hz", metadata.wanted_rate_hz);
     json_.Field("max_overhead", metadata.max_overhead);
-    json_.Field("cpu_count", metadata.cpu_count).EndObject();
+    json_.Field("cpu_count", metadata.cpu_count).Field("native", metadata.native).EndObject();
   }
 
   void WriteQuality(const Quality& quality) {
@@ -112,6 +118,32 @@ class ProfileJson {
       WriteWeights(row.self);
       json_.Key("total");
       WriteWeights(row.total);
+      WriteFunctionSplit(row.function);
+      json_.EndObject();
+    }
+    json_.EndArray();
+  }
+
+  void WriteSplit(const CpuSplit& split) {
+    json_.BeginObject();
+    WriteSplitFields(split);
+    json_.EndObject();
+  }
+
+  void WriteSplitFields(const CpuSplit& split) {
+    json_.Field("python_ns", split.python_ns).Field("native_ns", split.native_ns);
+    json_.Field("kernel_ns", split.kernel_ns);
+  }
+
+  void WriteFunctionSplit(FunctionId id) {
+    const auto found = std::ranges::lower_bound(split_.functions, id, {}, &FunctionSplit::function);
+    if (found == split_.functions.end() || found->function != id) return;
+    json_.Key("cpu_split");
+    WriteSplit(found->cpu);
+    json_.Key("lines").BeginArray();
+    for (const FunctionSplit::Line& line : found->lines) {
+      json_.BeginObject().Field("line", line.line);
+      WriteSplitFields(line.cpu);
       json_.EndObject();
     }
     json_.EndArray();
@@ -155,6 +187,7 @@ class ProfileJson {
   const WriteOptions& options_;
   OutputBuffer out_;
   JsonWriter json_;
+  SplitTimes split_;                         // empty without Metadata::native
   std::vector<uint32_t> place_of_function_;  // by FunctionId: place in `functions`
   std::vector<FrameId> frames_;              // of one stack, leaf first
 };

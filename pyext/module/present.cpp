@@ -36,7 +36,8 @@ py::tuple ToTuple(const Tables& tables, StackId stack) {
     const Frame& frame = tables.frame(id);
     const Function& function = tables.function(frame.function);
     frames.append(py::dict("function"_a = ToStr(tables.text(function.name)),
-                           "file"_a = ToStr(tables.text(function.file)), "line"_a = frame.line));
+                           "file"_a = ToStr(tables.text(function.file)), "line"_a = frame.line,
+                           "native"_a = function.is_native));
   }
   return py::tuple(frames);
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "profiler/analyze/profile.h"
 #include "profiler/store/strobe.h"
@@ -20,13 +22,16 @@ using py::literals::operator""_a;
 struct Report {
   Profile profile;
   std::vector<FunctionRow> functions;
+  std::optional<SplitTimes> split;  ///< with Metadata::native
 };
 
 Result<Report> AddUp(const store::StrobeFile& file, Mode mode, const FoldOptions& options) {
   Result<Profile> profile = Fold(file, options);
   if (!profile) return std::unexpected(profile.error());
   std::vector<FunctionRow> functions = FunctionTable(*profile, mode);
-  return Report{std::move(*profile), std::move(functions)};
+  std::optional<SplitTimes> split;
+  if (file.metadata().native) split = SplitCpuTime(*profile);
+  return Report{std::move(*profile), std::move(functions), std::move(split)};
 }
 
 Result<int64_t> ToNanoseconds(double seconds, std::string_view what) {
@@ -46,7 +51,7 @@ py::dict MetadataDict(const Metadata& metadata) {
       "pystrobe_version"_a = ToStr(metadata.pystrobe_version),
       "pause_mode"_a = ToStr(metadata.pause_mode), "start_unix_ns"_a = metadata.start_unix_ns,
       "wanted_rate_hz"_a = metadata.wanted_rate_hz, "max_overhead"_a = metadata.max_overhead,
-      "cpu_count"_a = metadata.cpu_count);
+      "cpu_count"_a = metadata.cpu_count, "native"_a = metadata.native);
 }
 
 py::dict QualityDict(const Quality& quality) {
@@ -76,16 +81,32 @@ py::list ThreadList(const Profile& profile) {
   return list;
 }
 
+py::dict SplitDict(const CpuSplit& split) {
+  return py::dict("python_ns"_a = split.python_ns, "native_ns"_a = split.native_ns,
+                  "kernel_ns"_a = split.kernel_ns);
+}
+
+// By line number; nothing for a function of machine code.
+py::dict LineSplits(const SplitTimes& times, FunctionId id) {
+  py::dict lines;
+  const auto found = std::ranges::lower_bound(times.functions, id, {}, &FunctionSplit::function);
+  if (found == times.functions.end() || found->function != id) return lines;
+  for (const FunctionSplit::Line& line : found->lines) {
+    lines[py::int_(line.line)] = SplitDict(line.cpu);
+  }
+  return lines;
+}
+
 py::list FunctionList(const Report& report) {
   const Tables& tables = report.profile.tables();
   py::list list;
   for (const FunctionRow& row : report.functions) {
     const Function& function = tables.function(row.function);
-    list.append(py::dict("name"_a = ToStr(tables.text(function.name)),
-                         "file"_a = ToStr(tables.text(function.file)),
-                         "first_line"_a = function.first_line, "hottest_line"_a = row.hottest_line,
-                         "native"_a = function.is_native, "self"_a = ToDict(row.self),
-                         "total"_a = ToDict(row.total)));
+    list.append(py::dict(
+        "name"_a = ToStr(tables.text(function.name)), "file"_a = ToStr(tables.text(function.file)),
+        "first_line"_a = function.first_line, "hottest_line"_a = row.hottest_line,
+        "native"_a = function.is_native, "self"_a = ToDict(row.self), "total"_a = ToDict(row.total),
+        "lines"_a = report.split ? LineSplits(*report.split, row.function) : py::dict()));
   }
   return list;
 }
@@ -140,7 +161,8 @@ py::dict MakeReport(const Recording& recording, const ReportOptions& options) {
   }();
   const Report report = ValueOrRaise(std::move(result));
   const store::StrobeFile& file = recording.file();
-  return py::dict("metadata"_a = MetadataDict(file.metadata()),
+  const py::object split = report.split ? py::object(SplitDict(report.split->total)) : py::none();
+  return py::dict("metadata"_a = MetadataDict(file.metadata()), "cpu_split"_a = split,
                   "quality"_a = QualityDict(file.quality()), "cut_off"_a = ToStr(file.cut_off()),
                   "mode"_a = ToStr(ModeName(mode)), "total"_a = ToDict(report.profile.total),
                   "unseen"_a = ToDict(report.profile.unseen),

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pystrobe._profile import Profile, Stack, StackFrame
     from pystrobe._profiler import Profiler, disable, enable, profile
     from pystrobe._report import (
+        CpuSplit,
         FunctionTimes,
         Metadata,
         Quality,
@@ -71,6 +72,7 @@ _HOMES = {
     "disable": "_profiler",
     "enable": "_profiler",
     "profile": "_profiler",
+    "CpuSplit": "_report",
     "FunctionTimes": "_report",
     "Metadata": "_report",
     "Quality": "_report",
@@ -82,6 +84,7 @@ _HOMES = {
 
 __all__ = [
     "CorruptFileError",
+    "CpuSplit",
     "Dump",
     "Error",
     "Frame",

@@ -31,6 +31,7 @@ class StackFrame:
     function: str
     file: str
     line: int
+    native: bool  #: of a function of machine code
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pystrobe import _core
@@ -29,6 +31,20 @@ class Weights:
 
 
 @dataclass(frozen=True)
+class CpuSplit:
+    """CPU time by what used it."""
+
+    python_ns: int  #: in the interpreter, its built-in functions included
+    native_ns: int  #: in C functions that are not the interpreter's
+    kernel_ns: int  #: in the kernel, whoever called it
+
+    @property
+    def total_ns(self) -> int:
+        """All of it."""
+        return self.python_ns + self.native_ns + self.kernel_ns
+
+
+@dataclass(frozen=True)
 class FunctionTimes:
     name: str
     file: str
@@ -37,6 +53,9 @@ class FunctionTimes:
     native: bool  #: a function of machine code; its ``file`` is its source file or its ELF file
     self: Weights  #: the function's own time
     total: Weights  #: with what it called; recursion counted once
+    #: of a Python function, by line: what used the CPU time of the line and of the C functions that
+    #: it called. Empty where the recording has no C functions.
+    lines: Mapping[int, CpuSplit]
 
 
 @dataclass(frozen=True)
@@ -62,6 +81,7 @@ class Metadata:
     wanted_rate_hz: float
     max_overhead: float  #: 0: no limit
     cpu_count: int
+    native: bool  #: stacks have C functions
 
 
 @dataclass(frozen=True)
@@ -109,6 +129,8 @@ class Report:
     functions: tuple[FunctionTimes, ...]  #: by descending own time in `mode`
     idle_threads_hidden: int
     cut_off: str  #: empty, or what is missing of a file that was cut off
+    #: of the CPU time in any function; None where the recording has no C functions
+    cpu_split: CpuSplit | None
 
 
 def read(
@@ -139,16 +161,24 @@ def to_report(raw: dict[str, Any]) -> Report:
         mode=raw["mode"],
         total=Weights(**raw["total"]),
         unseen=Weights(**raw["unseen"]),
-        threads=tuple(_weighted(ThreadTimes, thread) for thread in raw["threads"]),
-        functions=tuple(_weighted(FunctionTimes, row) for row in raw["functions"]),
+        threads=tuple(
+            ThreadTimes(**{**thread, "total": Weights(**thread["total"])})
+            for thread in raw["threads"]
+        ),
+        functions=tuple(_to_function(row) for row in raw["functions"]),
         idle_threads_hidden=raw["idle_threads_hidden"],
         cut_off=raw["cut_off"],
+        cpu_split=CpuSplit(**raw["cpu_split"]) if raw["cpu_split"] else None,
     )
 
 
-def _weighted(cls: type[Any], fields: dict[str, Any]) -> Any:
-    nested = {
-        name: Weights(**value) if isinstance(value, dict) else value
-        for name, value in fields.items()
-    }
-    return cls(**nested)
+def _to_function(raw: dict[str, Any]) -> FunctionTimes:
+    lines = {line: CpuSplit(**split) for line, split in raw["lines"].items()}
+    return FunctionTimes(
+        **{
+            **raw,
+            "self": Weights(**raw["self"]),
+            "total": Weights(**raw["total"]),
+            "lines": MappingProxyType(lines),
+        }
+    )

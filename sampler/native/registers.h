@@ -63,4 +63,15 @@ inline Registers FromContext(const ucontext_t& context) {
   return registers;
 }
 
+/// Whether a thread that a signal interrupted was in a system call: the instruction leaves the
+/// address of the next one in rcx, which nothing behind it has changed yet; the kernel steps back
+/// over it where the call is to begin again. (Intel SDM, volume 2, SYSCALL;
+/// arch/x86/kernel/signal.c) [async-signal-safe]
+inline bool IsInSystemCall(const ucontext_t& context) {
+  constexpr long long kInstruction = 2;
+  const auto& from = context.uc_mcontext.gregs;
+  const long long next = from[REG_RCX], at = from[REG_RIP];
+  return next == at || next == at + kInstruction;
+}
+
 }  // namespace pystrobe::native

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 // glibc names the member in sigevent(3type) only from 2.38 on.
@@ -107,11 +108,16 @@ Result<CpuEvent> CpuEvent::Start(CpuSource source, pid_t tid, Nanoseconds period
   if (source == CpuSource::kTimer) {
     const auto timer = StartTimer(tid, period);
     if (!timer) return std::unexpected(timer.error());
-    return CpuEvent(*timer);
+    return CpuEvent(ScopedFd(), *timer);
   }
   auto event = OpenPerf(tid, period, source == CpuSource::kPerfUser);
   if (!event) return std::unexpected(event.error());
-  return CpuEvent(*std::move(event));
+  std::optional<timer_t> timer;
+  // Better than nothing is what there is without it.
+  if (source == CpuSource::kPerfUser) {
+    if (const auto started = StartTimer(tid, TimerPeriod(period))) timer = *started;
+  }
+  return CpuEvent(*std::move(event), timer);
 }
 
 CpuEvent::CpuEvent(CpuEvent&& other) noexcept
@@ -127,6 +133,13 @@ std::optional<Nanoseconds> CpuTimeOf(pid_t tid) {
   timespec time{};
   if (clock_gettime(CpuClockOf(tid), &time) != 0) return std::nullopt;
   return std::chrono::seconds(time.tv_sec) + Nanoseconds(time.tv_nsec);
+}
+
+Nanoseconds TimerPeriod(Nanoseconds period) {
+  timespec tick{};
+  if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) != 0) return period;
+  const Nanoseconds step = std::chrono::seconds(tick.tv_sec) + Nanoseconds(tick.tv_nsec);
+  return std::max<int64_t>(1, (period + step - Nanoseconds(1)) / step) * step;
 }
 
 // F_SETSIG has the kernel say what poll(2) would (SIGPOLL codes, above 0 and below SI_KERNEL). A

@@ -26,7 +26,8 @@ inline constexpr int kSignal = SIGURG;
 enum class CpuSource {
   kPerf,      ///< the kernel's task clock as a perf event: any rate
   kPerfUser,  ///< the same without time in the kernel, which is all that perf_event_paranoid 2
-              ///< leaves to the unprivileged: a signal that is due there is not sent
+              ///< leaves to the unprivileged: a signal that is due there is not sent. A timer sends
+              ///< some for that, and also where none is missing: see IsOfTimer
   kTimer,  ///< timer_create on the thread's CPU clock: fires on the scheduler's ticks only, 100 to
            ///< 1,000 a second
 };
@@ -51,8 +52,8 @@ class CpuEvent {
   int fd() const { return event_.get(); }
 
  private:
-  explicit CpuEvent(ScopedFd event) : event_(std::move(event)) {}
-  explicit CpuEvent(timer_t timer) : timer_(timer) {}
+  CpuEvent(ScopedFd event, std::optional<timer_t> timer)
+      : event_(std::move(event)), timer_(timer) {}
 
   ScopedFd event_;
   std::optional<timer_t> timer_;
@@ -64,5 +65,9 @@ std::optional<Nanoseconds> CpuTimeOf(pid_t tid);
 /// Whether a signal may be one of ours: what the kernel sends for an event or a timer, and nothing
 /// that a process has sent, or the kernel for urgent data. [async-signal-safe]
 bool MayBeOurs(const siginfo_t& info);
+/// Whether a signal of ours comes from a timer. [async-signal-safe]
+inline bool IsOfTimer(const siginfo_t& info) { return info.si_code == SI_TIMER; }
+/// The period of a timer for signals every `period`: whole ticks of the scheduler.
+Nanoseconds TimerPeriod(Nanoseconds period);
 
 }  // namespace pystrobe::signals

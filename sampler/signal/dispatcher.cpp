@@ -111,7 +111,7 @@ void OnSignal(int signal, siginfo_t* info, void* context) {
   const int error_number = errno;
   at_work.fetch_add(1);
   if (ThreadLook* look = looks.Find(gettid())) {
-    look->Take(native::FromContext(*static_cast<const ucontext_t*>(context)));
+    look->Take(*static_cast<const ucontext_t*>(context), IsOfTimer(*info));
   }
   at_work.fetch_sub(1);
   errno = error_number;

@@ -28,6 +28,7 @@ struct FoundCode {
 struct RawSample {
   int64_t time_ns;      ///< CLOCK_MONOTONIC when the signal came
   uint64_t cpu_ns;      ///< CPU time of the thread until then
+  uint64_t period_ns;   ///< of CPU time, that was to pass since the signal before
   uint64_t generation;  ///< the interpreter's count of dead code objects (3.14+), else 0
   uint32_t handler_ns;  ///< CPU time of the handler, for all tries
   uint32_t lost;        ///< looks since the record before that found no room
@@ -41,6 +42,7 @@ struct RawSample {
   uint32_t native_common;
   uint32_t stack_bytes;           ///< a multiple of 8
   native::StepResult native_end;  ///< of native frames, where they were asked for
+  bool in_kernel;                 ///< the same
 };
 static_assert(sizeof(RawSample) % alignof(pyabi::RawFrame) == 0);
 static_assert(sizeof(pyabi::RawFrame) % alignof(FoundCode) == 0);

@@ -31,15 +31,10 @@ constexpr uint64_t kUnsampledShare = 100;
 // Less than a signal and a look take: the thread would do nothing else.
 constexpr Nanoseconds kShortestPeriod = std::chrono::microseconds(20);
 
-// CPU timers are looked at when the scheduler's tick comes, so their period is whole ticks.
 Nanoseconds PeriodFor(double rate_hz, CpuSource source) {
   const Nanoseconds period(std::llround(1e9 / rate_hz));
-  timespec tick{};
-  if (source != CpuSource::kTimer || clock_getres(CLOCK_MONOTONIC_COARSE, &tick) != 0) {
-    return std::max(period, kShortestPeriod);
-  }
-  const Nanoseconds step = std::chrono::seconds(tick.tv_sec) + Nanoseconds(tick.tv_nsec);
-  return std::max<int64_t>(1, (period + step - Nanoseconds(1)) / step) * step;
+  if (source == CpuSource::kTimer) return TimerPeriod(period);
+  return std::max(period, kShortestPeriod);
 }
 
 }  // namespace
@@ -59,6 +54,7 @@ SignalRun::SignalRun(const remote::Target& target, const SignalOptions& options,
       own_tid_(gettid()),
       own_cpu_start_(ThreadCpuNow()),
       most_events_(remote::CountFreeDescriptors() / 2) {
+  context_.source = source_;
   if (native_ == nullptr) return;
   merger_.emplace(tables_, native_->code());
   context_.merger = &*merger_;
@@ -77,6 +73,7 @@ Result<void> SignalRun::Start() {
   Metadata metadata = remote::DescribeTarget(target_, options_.pystrobe_version, context_.start);
   metadata.pause_mode = kBySignals;
   metadata.wanted_rate_hz = options_.rate_hz;
+  metadata.native = native_ != nullptr;
   next_find_ = context_.start + kFindInterval;
   next_append_ = context_.start + kAppendInterval;
   return sink_.Begin(metadata);
@@ -170,7 +167,7 @@ std::unique_ptr<WatchedThread> SignalRun::Arm(pid_t tid, Nanoseconds cpu) {
   auto thread = std::make_unique<WatchedThread>(context_, tid, cpu, *std::move(look));
   thread->SetStates(StatesOf(tid));
   if (!dispatcher_.Add(tid, thread->look())) return nullptr;
-  if (auto armed = thread->Arm(source_); !armed) {
+  if (auto armed = thread->Arm(); !armed) {
     dispatcher_.Remove(tid);
     refusal_ = armed.error();
     return nullptr;

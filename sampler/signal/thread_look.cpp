@@ -104,9 +104,17 @@ void ThreadLook::SetStates(std::span<const Address> states) {
   for (size_t i = 0; i < kMostStates; ++i) states_[i].store(i < states.size() ? states[i] : 0);
 }
 
-void ThreadLook::Take(const native::Registers& registers) {
+void ThreadLook::SetEvent(const CpuEvent& event) {
+  event_fd_.store(event.fd());
+  if (native_ && event.fd() >= 0) log_.Open(event.fd());
+}
+
+void ThreadLook::Take(const ucontext_t& context, bool of_timer) {
   // Without what others do on its CPU meanwhile.
   const Nanoseconds begin = ThreadCpuNow();
+  const bool for_event = of_timer && event_fd_.load() >= 0;
+  if (for_event && !IsOverdue(begin - last_)) return;
+  last_ = begin;
   RawSample head{};
   head.time_ns = MonotonicNow().count();
   head.cpu_ns = static_cast<uint64_t>(begin.count());
@@ -121,7 +129,11 @@ void ThreadLook::Take(const native::Registers& registers) {
   }
   head.tries = std::exchange(tries_, 0);
   const bool has_new = LookAtCodes();
-  if (native_) native_->Take(pages_, registers);
+  if (native_) {
+    native_->Take(pages_, native::FromContext(context));
+    head.in_kernel = for_event || WasInKernel(context);
+  }
+  head.period_ns = period_ns_;
   head.generation = generation_;
   Write(head, begin);
   // What was captured for lack of names need not be again.
@@ -160,6 +172,16 @@ WalkStatus ThreadLook::WalkFrom(pyabi::ChainStart& chain, Address first) {
   frames_.clear();
   is_cut_ = false;
   return WalkStatus::kIncomplete;
+}
+
+// An event's signal should have come by now: it is not sent in the kernel.
+bool ThreadLook::IsOverdue(Nanoseconds since_last) const {
+  return since_last > Nanoseconds(period_ns_ + period_ns_ / 4);
+}
+
+// A page fault leaves nothing in the registers.
+bool ThreadLook::WasInKernel(const ucontext_t& context) {
+  return log_.TakeInKernel().value_or(native::IsInSystemCall(context));
 }
 
 // To set a period costs as much as a look.

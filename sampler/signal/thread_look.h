@@ -3,6 +3,8 @@
 // A thread as its signal handler sees it: where it stands, in Python.
 #pragma once
 
+#include <ucontext.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -20,6 +22,7 @@
 #include "sampler/signal/captures.h"
 #include "sampler/signal/cpu_event.h"
 #include "sampler/signal/doorbell.h"
+#include "sampler/signal/event_log.h"
 #include "sampler/signal/known_codes.h"
 #include "sampler/signal/native_look.h"
 #include "sampler/signal/own_pages.h"
@@ -54,14 +57,15 @@ class ThreadLook {
   /// looked at.
   void SetStates(std::span<const Address> states);
 
-  /// Where signals come from. Without one, or with a timer, no look is repeated.
-  void SetEvent(const CpuEvent& event) { event_fd_.store(event.fd()); }
+  /// Where signals come from, once. Without one, or with a timer, no look is repeated.
+  void SetEvent(const CpuEvent& event);
 
   /// Looks where the thread stands, and writes a record of it. Now and then the period is drawn
   /// anew, as a fixed one aliases with programs that are periodic themselves. A thread that stands
   /// within the interpreter's own push or pop is looked at again when it has run for some
-  /// microseconds more. `registers`: what the signal interrupted.
-  void Take(const native::Registers& registers);
+  /// microseconds more. `context`: what the signal interrupted. A timer's signal is not needed where
+  /// an event has sent one meanwhile.
+  void Take(const ucontext_t& context, bool of_timer);
 
   RecordRing& records() { return records_; }
   /// Looks that found no room, since this was asked last, and that no record tells of.
@@ -81,6 +85,8 @@ class ThreadLook {
   pyabi::ChainStart* ChainOf(Address state, pyabi::ChainStart& place);
   bool IsCurrent(Address state);
   pyabi::WalkStatus WalkFrom(pyabi::ChainStart& chain, Address first);
+  bool IsOverdue(Nanoseconds since_last) const;
+  bool WasInKernel(const ucontext_t& context);
   void DrawPeriod(bool was_changed, Nanoseconds look);
   bool TryAgain(pyabi::WalkStatus status);
   /// True where there are some that have no names yet.
@@ -108,8 +114,10 @@ class ThreadLook {
   LazyArray<FoundCode> codes_;
   Captures captures_;
   std::optional<NativeLook> native_;
+  EventLog log_;         ///< with native_
   bool is_cut_ = false;  ///< the stack has more frames than there is room for
   uint64_t generation_ = 0;
+  Nanoseconds last_{};  ///< CPU time at the last look
   uint64_t period_ns_;  ///< in force
   DeadlineSeries periods_;
   uint32_t signals_ = 0;

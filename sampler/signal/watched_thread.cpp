@@ -22,8 +22,8 @@ WatchedThread::WatchedThread(RunContext& context, pid_t tid, Nanoseconds cpu,
       path_(context.tables, context.codes),
       look_(std::move(look)) {}
 
-Result<void> WatchedThread::Arm(CpuSource source) {
-  auto event = CpuEvent::Start(source, tid_, context_.period);
+Result<void> WatchedThread::Arm() {
+  auto event = CpuEvent::Start(context_.source, tid_, context_.period);
   if (!event) return std::unexpected(event.error());
   event_.emplace(*std::move(event));
   look_->SetEvent(*event_);
@@ -69,7 +69,8 @@ void WatchedThread::Take(const RecordParts& record) {
                                     FingerprintOf(*identity)});
   }
   Count(record, complete && named);
-  const uint8_t flags = complete && named ? 0 : kSampleIncomplete;
+  const auto flags = static_cast<uint8_t>((complete && named ? 0 : kSampleIncomplete) |
+                                          (head.in_kernel ? kSampleKernel : 0));
   // Of the moment in which it was armed: a signal may have come first.
   const uint64_t used = head.cpu_ns - std::min(head.cpu_ns, cpu_ns_);
   const Sample sample = SampleAt(now, used, flags);
@@ -77,8 +78,15 @@ void WatchedThread::Take(const RecordParts& record) {
     context_.samples.push_back(sample);
   } else {
     unsettled_.back().sample = sample;
+    unsettled_.back().kernel_ns = WithoutSignal(head, used);
   }
   cpu_ns_ += used;
+}
+
+// Signals that are due in the kernel are not sent then.
+uint64_t WatchedThread::WithoutSignal(const RawSample& head, uint64_t used) const {
+  if (context_.source != CpuSource::kPerfUser || head.lost > 0) return 0;
+  return used > head.period_ns + head.period_ns / 2 ? used - head.period_ns : 0;
 }
 
 bool WatchedThread::TakeStack(bool complete, Nanoseconds now) {
@@ -111,6 +119,14 @@ bool WatchedThread::Settle() {
   context_.quality.native_cut += merged.result == native::MergeResult::kCut ? 1 : 0;
   context_.quality.native_unfit += merged.result == native::MergeResult::kUnfit ? 1 : 0;
   parts.sample.stack = stack_ = merged.stack;
+  if (parts.kernel_ns > 0) {
+    Sample in_kernel = parts.sample;
+    in_kernel.cpu_ns = parts.kernel_ns;
+    in_kernel.count = 0;
+    in_kernel.flags |= kSampleKernel;
+    context_.samples.push_back(in_kernel);
+    parts.sample.cpu_ns -= parts.kernel_ns;
+  }
   context_.samples.push_back(parts.sample);
   unsettled_.pop_front();
   return true;

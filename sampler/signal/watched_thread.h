@@ -35,6 +35,7 @@ struct RunContext {
   remote::StackMerger* merger;  ///< with `native`
   Quality& quality;
   std::vector<Sample>& samples;  ///< where samples go
+  CpuSource source{};            ///< of all threads' signals
   uint64_t known_epoch = 0;      ///< of the code cache, as `known` was begun
   Nanoseconds start{};           ///< of the recording: Sample::time_ns counts from it
   Nanoseconds period{};          ///< of CPU time, from signal to signal
@@ -51,7 +52,7 @@ class WatchedThread {
   ThreadLook& look() { return *look_; }
 
   /// Its signals begin.
-  Result<void> Arm(CpuSource source);
+  Result<void> Arm();
   /// It has a place in the recording; what it has used until now is in no stack. Once, after Arm
   /// and before the first Drain.
   void Begin(ThreadIndex index);
@@ -75,6 +76,7 @@ class WatchedThread {
   /// A sample that lacks its stack, and what that is made of.
   struct Unsettled {
     Sample sample;
+    uint64_t kernel_ns;  ///< of its CPU time: in the kernel, in which no signal came
     StackId base;
     std::vector<remote::NamedFrame> frames;
     std::vector<Address> instructions;
@@ -88,6 +90,7 @@ class WatchedThread {
   bool TakeStack(bool complete, Nanoseconds now);
   /// Names those frames, for Settle, and has their native frames found. Returns as TakeStack.
   bool TakeParts(const RecordParts& record, bool complete, Nanoseconds now);
+  uint64_t WithoutSignal(const RawSample& head, uint64_t used) const;
   void Count(const RecordParts& record, bool whole);
   void AddUnseen(Nanoseconds now, uint64_t cpu_ns);
   Sample SampleAt(Nanoseconds now, uint64_t cpu_ns, uint8_t flags) const;

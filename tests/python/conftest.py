@@ -18,11 +18,14 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "interpreters")]
 
 import find  # noqa: E402
 from browser import Browser, missing, running_browser  # noqa: E402
+from disturbance import RERUNS, Witness  # noqa: E402
 from html_page import SIZE  # noqa: E402
 from oracle import Oracle  # noqa: E402
 from pystrobe_command import REPOSITORY, Pystrobe, find_executable  # noqa: E402
 
 Example = Callable[..., Path]
+
+witness = Witness()
 
 
 @cache
@@ -60,11 +63,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    rerun_if_disturbed = pytest.mark.flaky(reruns=RERUNS, condition=witness.was_disturbed)
+    for item in items:
+        item.add_marker(rerun_if_disturbed)
     if config.getoption("--matrix") or os.environ.get("PYSTROBE_MATRIX"):
         return
     left_out = [item for item in items if item.get_closest_marker("matrix")]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    del item
+    witness.begin()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -11,16 +11,13 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import pytest
 from find import Interpreter
-
-Result = TypeVar("Result")
 
 TARGETS = Path(__file__).resolve().parent.parent / "targets"
 READY_TIMEOUT_S = 60.0
@@ -35,25 +32,6 @@ def apart() -> tuple[int | None, int | None]:
     """A CPU for the target and another for the sampler; nothing where there is only one."""
     usable = cpus()
     return (usable[0], usable[-1]) if len(usable) > 1 else (None, None)
-
-
-def stolen_and_all() -> tuple[int, int]:
-    """CPU time that a host took away from this virtual machine, and all there was, in ticks."""
-    times = [int(ticks) for ticks in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-    return times[7], sum(times)
-
-
-def undisturbed(run: Callable[[], Result], attempts: int = 4) -> Result:
-    """What `run` returns where the host leaves us the CPUs; what takes too long in its own time
-    tells nothing of a sampler whose CPUs stand still. Skips the test where it never does."""
-    for _ in range(attempts):
-        stolen, all_time = stolen_and_all()
-        result = run()
-        stolen_after, all_after = stolen_and_all()
-        share = (stolen_after - stolen) / max(1, all_after - all_time)
-        if share < 0.03:
-            return result
-    pytest.skip(f"the host takes {100 * share:.0f} % of the CPU time")
 
 
 @dataclass

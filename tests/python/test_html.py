@@ -36,7 +36,7 @@ from html_page import (
 from pystrobe_command import Pystrobe
 from running import running
 
-EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide", "gaps"]
+EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide", "gaps", "split"]
 
 # --- what is in the file ---
 
@@ -344,6 +344,16 @@ def test_tooltip_tells_place_times_and_lines(shop: Browser) -> None:
     assert "600 ms 40.0 % 60.0 %" in " ".join(shop.text("#tip").split())
     shop.move_to(2, 2)
     assert shop.script("return document.querySelector('#tip').hidden")
+
+
+def test_tooltip_tells_what_used_the_cpu(page: Browser, example: Example) -> None:
+    page.open(example("split", ".html"))
+    box = Node(page, 2, 0.0, 0.5)
+    page.move_to(box.x, box.y)
+    tip = " ".join(page.text("#tip").split())
+    assert tip.startswith("load defined at /app/load.py:5")
+    assert "CPU used by of this call Python 10.0 ms 11.1 % native code 50.0 ms 55.6 %" in tip
+    assert "kernel 30.0 ms 33.3 %" in tip
 
 
 def test_boxes_name_the_line_that_takes_the_time(shop: Browser) -> None:

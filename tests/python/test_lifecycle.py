@@ -10,14 +10,13 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from collapsed import Stack
 from conftest import oracle_of
 from find import Interpreter
 from pystrobe_command import Pystrobe, Recorded
-from running import Running, apart, cpus, running, undisturbed
+from running import Running, apart, cpus, running
 
 PAUSES = pytest.mark.parametrize("pause", ["preempt", "ptrace", "none"])
 
@@ -237,16 +236,12 @@ def test_the_sampler_sleeps_through_most_deadlines(
     if len(cpus()) < 2:
         pytest.skip("with one CPU the sampler is awake for each sample")
     target_cpu, sampler_cpu = apart() if pinned else (None, None)
-
-    def sample() -> tuple[int, dict[str, Any]]:
-        with running(newest, "tower", cpu=target_cpu) as target:
-            arguments = ["attach", str(target.pid), "-r", "1000", "-d", "3", "-f", "json"]
-            sampler = pystrobe.start(*arguments, "-o", "-", cpu=sampler_cpu)
-            time.sleep(2.7)
-            slept = sleeps(sampler.pid)
-            return slept, json.loads(sampler.communicate()[0])["quality"]
-
-    slept, quality = undisturbed(sample)
+    with running(newest, "tower", cpu=target_cpu) as target:
+        arguments = ["attach", str(target.pid), "-r", "1000", "-d", "3", "-f", "json"]
+        sampler = pystrobe.start(*arguments, "-o", "-", cpu=sampler_cpu)
+        time.sleep(2.7)
+        slept = sleeps(sampler.pid)
+        quality = json.loads(sampler.communicate()[0])["quality"]
     assert slept < 0.3 * quality["taken"]
     # Not because it was late for them.
     assert quality["taken"] > 0.9 * quality["deadlines"] > 1500

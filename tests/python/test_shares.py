@@ -20,7 +20,7 @@ from collapsed import Stack
 from find import Interpreter
 from oracle import INCOMPLETE
 from pystrobe_command import Pystrobe, Recorded, with_few_descriptors
-from running import Running, apart, cpus, running, undisturbed
+from running import Running, apart, cpus, running
 
 BURNERS = ("burn50", "burn30", "burn20", "nap")
 
@@ -434,13 +434,9 @@ def test_the_time_held_is_told_where_there_is_one_cpu(
 def test_greenlets_that_run_no_python_are_outside(pystrobe: Pystrobe) -> None:
     """In 3.11 and 3.12 they look like a run of the interpreter that has only just begun."""
     own = Interpreter(platform.python_version(), sys.executable, None, free_threaded=False)
-
-    def sample() -> tuple[Recorded, dict[str, Any]]:
-        with running(own, "greenlets") as target:
-            recorded = pystrobe.attach(target.pid, seconds=2, rate=1000)
-            return recorded, target.stop()
-
-    recorded, truth = undisturbed(sample)
+    with running(own, "greenlets") as target:
+        recorded = pystrobe.attach(target.pid, seconds=2, rate=1000)
+        truth = target.stop()
     report = recorded.json()
     stacks = [stack for thread in report["threads"] for stack in thread["stacks"]]
     outside = sum(stack["wall_ns"] for stack in stacks if not stack["frames"])

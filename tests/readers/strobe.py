@@ -164,6 +164,8 @@ class Reader:
         ]
         out.append(f"start unix {column.zigzag()} monotonic {column.zigzag()}")
         out.append(f"rate {column.rate():g} overhead {column.rate():g} cpus {column.varint()}")
+        if column.more() and column.varint():
+            out.append("native")
 
     def read_quality(self, column: In) -> None:
         for name in self.quality:

@@ -16,6 +16,7 @@
  * @property {Int32Array} stacks       stack of each entry
  * @property {Record<Mode, Float64Array>} weight   microseconds of each entry
  * @property {Record<Mode, Float64Array>} samples  samples of each entry
+ * @property {Float64Array} kernel                 of weight.cpu, in the kernel
  * @property {Record<Mode, number>} total          microseconds
  */
 
@@ -41,6 +42,7 @@
  * @property {string} name
  * @property {string} file
  * @property {number} line
+ * @property {boolean} native  machine code
  * @property {string} [note]  it is no function, but this
  */
 
@@ -83,6 +85,7 @@
  * @property {number[]} threads
  * @property {Float64Array} stackSelf
  * @property {Float64Array} stackTotal
+ * @property {Float64Array} stackKernel  CPU time in the kernel, whatever the mode
  * @property {Float64Array} nodeSelf
  * @property {Float64Array} nodeTotal
  * @property {Float64Array} nodeSamples
@@ -110,7 +113,7 @@ const NOTES = [
    note: 'Before the first look at a thread, or while the sampler had no CPU'},
   {name: 'threads never seen',
    note: 'CPU time of threads that lived too briefly to be seen (a higher -r sees more) or ran no Python'},
-].map((note) => ({...note, file: '', line: 0}));
+].map((note) => ({...note, file: '', line: 0, native: false}));
 const [OUTSIDE, WITHOUT_LOOK, NEVER_SEEN] = NOTES.keys();
 
 /**
@@ -123,7 +126,9 @@ export function decodeProfile(raw) {
     name: raw.strings[name],
     file: raw.strings[raw.functions.file[i]],
     line: raw.functions.line[i],
+    native: false,
   }));
+  for (const i of raw.functions.native) functions[i].native = true;
   const stackParent = Int32Array.from([1, ...raw.stacks.up], (up, i) => i - up);
   const stackCount = stackParent.length;
   const frameCount = raw.frames.function.length;
@@ -173,6 +178,7 @@ function decodeThread(raw, stackCount) {
     idle: raw.idle,
     stacks,
     weight,
+    kernel: column('kernel'),
     samples: {
       wall: column('samples'), cpu: column('cpuSamples'), gil: column('gilSamples'),
     },
@@ -245,11 +251,13 @@ function buildSkeleton(profile) {
 function foldThreads(profile, threads, mode) {
   const {skeleton, stackParent} = profile;
   const stackSelf = new Float64Array(stackParent.length);
+  const stackKernel = new Float64Array(stackParent.length);
   const nodeSamples = new Float64Array(skeleton.count);
   for (const t of threads) {
     const thread = profile.threads[t];
     thread.stacks.forEach((s, i) => {
       stackSelf[s] += thread.weight[mode][i];
+      stackKernel[s] += thread.kernel[i];
       nodeSamples[skeleton.nodeOfStack[s]] += thread.samples[mode][i];
     });
   }
@@ -263,6 +271,7 @@ function foldThreads(profile, threads, mode) {
     threads,
     stackSelf,
     stackTotal: addUp(stackSelf.slice(), stackParent),
+    stackKernel,
     nodeSelf,
     nodeTotal: addUp(nodeSelf.slice(), skeleton.parent),
     nodeSamples: addUp(nodeSamples, skeleton.parent),

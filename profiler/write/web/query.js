@@ -37,6 +37,28 @@ export function hottestLine(profile, tree, i) {
 }
 
 /**
+ * What used the CPU time of a node and of all that it called; null where that was not recorded.
+ * @param {Profile} profile @param {Tree} tree @param {number} i
+ */
+export function splitOfNode(profile, tree, i) {
+  if (!profile.meta.native) return null;
+  const split = {python: 0, native: 0, kernel: 0};
+  const {skeleton, functions} = profile;
+  for (let below = i; below < tree.end[i]; below++) {
+    const node = tree.skeletonNode[below];
+    if (node <= 0 || functions[skeleton.func[node]].note) continue;
+    const who = functions[skeleton.func[node]].native ? 'native' : 'python';
+    const {stackSelf, stackKernel} = tree.groups[tree.group[below]];
+    for (let m = skeleton.memberStart[node]; m < skeleton.memberStart[node + 1]; m++) {
+      const stack = skeleton.members[m];
+      split.kernel += stackKernel[stack];
+      split[who] += stackSelf[stack] - stackKernel[stack];
+    }
+  }
+  return split;
+}
+
+/**
  * @typedef {object} FunctionRow
  * @property {number} func
  * @property {number} self

@@ -2,7 +2,7 @@
 //
 // What is told of one call: in the tooltip beside the mouse and in the line below the graph.
 import {fileAndLine, formatPercent, formatTime, plural} from './text.js';
-import {linesOfNode} from './query.js';
+import {linesOfNode, splitOfNode} from './query.js';
 
 /** @typedef {import('./data.js').Tree} Tree */
 /** @typedef {import('./data.js').Profile} Profile */
@@ -15,6 +15,7 @@ const LINES_SHOWN = 6;
  * @property {string[]} places  what each line number is, said beside it
  * @property {[string, string, string, string][]} rows  label, time, of all, of view; Total last
  * @property {boolean} zoomed
+ * @property {{label: string, time: string, share: string}[]} split  what used the CPU
  * @property {{label: string, time: string, share: string}[]} lines
  * @property {number} moreLines
  * @property {string} samples
@@ -39,6 +40,7 @@ export function describe(profile, tree, node, top, name) {
     places: func ? placesOf(func, lines) : [],
     rows: func && !func.note ? [row('Self', tree.self[node]), row('Total', own)] : [row('Total', own)],
     zoomed: top !== 0 && inside,
+    split: splitRows(profile, tree, node),
     lines: lines.slice(0, LINES_SHOWN).map((l) => ({
       label: `line ${l.line}`,
       time: l.self === l.total ? `${formatTime(l.total)} self`
@@ -48,6 +50,18 @@ export function describe(profile, tree, node, top, name) {
     moreLines: Math.max(0, lines.length - LINES_SHOWN),
     samples: plural(tree.samples[node], 'thread sample'),
   };
+}
+
+/** @param {Profile} profile @param {Tree} tree @param {number} node */
+function splitRows(profile, tree, node) {
+  const split = splitOfNode(profile, tree, node);
+  if (!split) return [];
+  return [['Python', split.python], ['native code', split.native], ['kernel', split.kernel]].map(
+    ([label, time]) => ({
+      label: String(label),
+      time: formatTime(Number(time)),
+      share: formatPercent(Number(time), tree.total[node]),
+    }));
 }
 
 /** @param {import('./data.js').Func} func @param {{line: number}[]} lines  heaviest first */
@@ -66,6 +80,8 @@ export function showTip(tip, it, at) {
   const table = document.createElement('table');
   if (it.zoomed) addRow(table, ['', '', 'of all', 'of view'], 'lines');
   for (const row of it.rows) addRow(table, it.zoomed ? row : row.slice(0, 3));
+  if (it.split.length > 0) addRow(table, ['CPU used by', '', 'of this call'], 'lines');
+  for (const part of it.split) addRow(table, [part.label, part.time, part.share]);
   if (it.lines.length > 0) addRow(table, ['Hottest lines', '', 'of this call'], 'lines');
   for (const line of it.lines) addRow(table, [line.label, line.time, line.share]);
   if (it.moreLines > 0) addRow(table, [`and ${plural(it.moreLines, 'more line')}`], 'lines');
@@ -99,6 +115,9 @@ export function showDetail(line, it) {
       `${label.toLowerCase()} ${time} (${ofAll}${label === 'Total' && it.zoomed ? `, ${ofView} of view` : ''})`),
     it.samples,
   ];
+  if (it.split.length > 0) {
+    words.push(it.split.map((part) => `${part.label} ${part.share}`).join(', '));
+  }
   if (it.lines.length > 0) {
     words.push(it.lines.slice(0, 3).map((l) => `${l.label} ${l.share}`).join(', '));
   }

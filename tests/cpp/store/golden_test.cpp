@@ -87,6 +87,7 @@ struct GoldenRecording {
     metadata.wanted_rate_hz = 20;
     metadata.max_overhead = 0.01;
     metadata.cpu_count = 16;
+    metadata.native = true;
     return metadata;
   }
 
@@ -105,6 +106,7 @@ struct GoldenRecording {
                     .flags = kSampleGil | kSampleOnCpu};
       if (i % 9 == 8) sample.flags = kSampleMarked;
       if (i % 9 == 8) sample.cpu_ns = 777;
+      if (i % 9 == 4) sample.flags |= kSampleKernel;
       samples_.push_back(sample);
     }
     if (second == 0) return;

@@ -76,6 +76,7 @@ class RandomRecording {
     metadata.wanted_rate_hz = 1000.0 / 3;
     metadata.max_overhead = 0.01;
     metadata.cpu_count = 8;
+    metadata.native = OneIn(2);
     return metadata;
   }
 

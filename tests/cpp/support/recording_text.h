@@ -18,6 +18,7 @@ inline std::string ToText(const Metadata& m) {
                       m.python_version, m.host, m.pystrobe_version, m.pause_mode);
   text += fmt::format("start unix {} monotonic {}\nrate {} overhead {} cpus {}\n", m.start_unix_ns,
                       m.start_monotonic_ns, m.wanted_rate_hz, m.max_overhead, m.cpu_count);
+  if (m.native) text += "native\n";
   return text;
 }
 

@@ -187,6 +187,31 @@ void FillGaps(MemoryRecording& recording) {
                  .flags = kSampleUnseen | kSampleOnCpu});
 }
 
+void FillSplit(MemoryRecording& recording) {
+  recording.mutable_metadata().native = true;
+  Tables& tables = recording.mutable_tables();
+  const ThreadIndex main = MakeThread(tables, 4242, "MainThread");
+  const FrameSpec module{"<module>", 20, "/app/load.py", 1};
+  const FrameSpec inflate{"inflate", 0, "/lib/libz.so.1", 0, true};
+  const FrameSpec line_7{"load", 7, "/app/load.py", 5}, line_9{"load", 9, "/app/load.py", 5};
+  int64_t now_ms = 0;
+  const auto add = [&](int64_t ms, std::initializer_list<FrameSpec> frames, uint8_t flags = 0) {
+    now_ms += ms;
+    recording.Add({.time_ns = now_ms * kMs,
+                   .wall_ns = static_cast<uint64_t>(ms * kMs),
+                   .cpu_ns = static_cast<uint64_t>(ms * kMs),
+                   .thread = main,
+                   .stack = MakeStack(tables, frames),
+                   .count = static_cast<uint32_t>(ms),
+                   .flags = static_cast<uint8_t>(flags | kSampleOnCpu)});
+  };
+  add(10, {module});
+  add(10, {module, line_9});
+  add(10, {module, line_9}, kSampleKernel);
+  add(50, {module, line_7, inflate});
+  add(20, {module, line_7, inflate}, kSampleKernel);
+}
+
 struct Example {
   std::string_view name;
   void (*fill)(MemoryRecording&);
@@ -202,6 +227,7 @@ constexpr std::array kExamples = {
     Example{"large", FillLarge, 10'000},
     Example{"wide", FillWide, 100'000},
     Example{"gaps", FillGaps, 100},
+    Example{"split", FillSplit, 100},
 };
 
 }  // namespace

@@ -52,23 +52,24 @@ TEST(HtmlTest, WritesStacksOnceAndEachThreadsWeightsOnThem) {
   recording.Add({.time_ns = 3'000'000, .wall_ns = 1'000'000, .thread = first, .stack = outer});
   recording.Add({.time_ns = 3'000'000, .wall_ns = 3'000'000, .thread = second, .stack = inner});
   const std::string profile = ProfileIn(Written(WriteHtml, recording, {.title = "T"}));
-  EXPECT_THAT(profile, HasSubstr(R"("strings":["outer","a.py","inner","b.py"],)"
-                                 "\n"
-                                 R"("functions":{"name":[0,2],"file":[1,3],"line":[1,7]},)"
-                                 "\n"
-                                 R"("frames":{"function":[0,1],"line":[3,8]},)"
-                                 "\n"
-                                 R"("stacks":{"up":[1,1],"frame":[0,1]},)"
-                                 "\n"
-                                 R"("threads":[)"
-                                 "\n"
-                                 R"({"tid":42,"interpreter":0,"name":"main","idle":false,)"
-                                 R"("stack":[1,1],"samples":[1,2],"cpuSamples":[0,2],)"
-                                 R"("gilSamples":[0,2],"wall":[1000,2000],"cpu":[0,700],)"
-                                 R"("gil":[0,2000]},)"
-                                 "\n"
-                                 R"({"tid":43,"interpreter":0,"name":"other","idle":true,)"
-                                 R"("stack":[2],"samples":[1],"wall":[3000]}])"));
+  EXPECT_THAT(profile,
+              HasSubstr(R"("strings":["outer","a.py","inner","b.py"],)"
+                        "\n"
+                        R"("functions":{"name":[0,2],"file":[1,3],"line":[1,7],"native":[]},)"
+                        "\n"
+                        R"("frames":{"function":[0,1],"line":[3,8]},)"
+                        "\n"
+                        R"("stacks":{"up":[1,1],"frame":[0,1]},)"
+                        "\n"
+                        R"("threads":[)"
+                        "\n"
+                        R"({"tid":42,"interpreter":0,"name":"main","idle":false,)"
+                        R"("stack":[1,1],"samples":[1,2],"cpuSamples":[0,2],)"
+                        R"("gilSamples":[0,2],"wall":[1000,2000],"cpu":[0,700],)"
+                        R"("gil":[0,2000]},)"
+                        "\n"
+                        R"({"tid":43,"interpreter":0,"name":"other","idle":true,)"
+                        R"("stack":[2],"samples":[1],"wall":[3000]}])"));
 }
 
 TEST(HtmlTest, RoundingTakesNothingFromTheSum) {
