@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,9 @@ def test_c_functions_stand_below_who_called_them(
             if min(samples["shrink"], samples["python"]) > 200:
                 break
     assert samples["shrink"] > 200
-    assert samples["shrink in C"] > 0.98 * samples["shrink"]
+    # It takes the interpreter's lock again; three standard deviations of 2 %.
+    outside = samples["shrink"] - samples["shrink in C"]
+    assert outside < 0.02 * samples["shrink"] + 3 * sqrt(0.02 * samples["shrink"])
     assert samples["shrink by name"] > 0.95 * samples["shrink"]
     assert samples["digest in C"] > 0.9 * samples["digest"] > 10
     assert samples["python"] > 200
