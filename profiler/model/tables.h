@@ -31,6 +31,9 @@ struct Function {
   friend bool operator==(const Function&, const Function&) = default;
 };
 
+/// Function::file of what is no function but a region: a part of the program that it has named.
+inline constexpr std::string_view kRegionFile = "<region>";
+
 /// A function at the line it was executing.
 struct Frame {
   FunctionId function;

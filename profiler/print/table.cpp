@@ -184,6 +184,49 @@ std::vector<FunctionRow> OrderedRows(const Profile& profile, Mode mode) {
   return table;
 }
 
+bool IsRegion(const Tables& tables, FunctionId id) {
+  return tables.text(tables.function(id).file) == kRegionFile;
+}
+
+/// The most time first; those one within the other are rows of their own. Takes them out of
+/// `table`.
+std::vector<FunctionRow> TakeRegions(const Tables& tables, Mode mode,
+                                     std::vector<FunctionRow>& table) {
+  const auto first = std::stable_partition(table.begin(), table.end(), [&](const FunctionRow& row) {
+    return !IsRegion(tables, row.function);
+  });
+  std::vector<FunctionRow> regions(first, table.end());
+  table.erase(first, table.end());
+  std::ranges::stable_sort(regions, std::ranges::greater{},
+                           [mode](const FunctionRow& row) { return row.total.nanoseconds(mode); });
+  return regions;
+}
+
+std::string RegionRows(const Profile& profile, const std::vector<FunctionRow>& regions,
+                       const TableOptions& options, const Palette& palette) {
+  if (regions.empty()) return "";
+  const auto whole = static_cast<double>(profile.total.nanoseconds(options.mode));
+  const int room = std::max(20, options.terminal.width - kNumbersWidth);
+  const std::string gap(kGap, ' ');
+  std::string text =
+      fmt::format("\n{}{:>{}}{}{}region{}\n", palette.strong, "total %", kSelfWidth + kTotalWidth,
+                  PadLeft("total", kTimeWidth), gap, palette.reset);
+  const size_t shown = std::min<size_t>(options.top.value_or(kMostRows), regions.size());
+  for (const FunctionRow& row : std::span(regions).first(shown)) {
+    const uint64_t total = row.total.nanoseconds(options.mode);
+    const Tables& tables = profile.tables();
+    const std::string name = Printable(tables.text(tables.function(row.function).name));
+    text += fmt::format("{:>{}.1f}", 100 * static_cast<double>(total) / whole,
+                        kSelfWidth + kTotalWidth);
+    text += PadLeft(write::TimeText(total), kTimeWidth) + gap;
+    text += CutEnd(name, room, options.terminal.ellipsis) + "\n";
+  }
+  if (shown < regions.size()) {
+    text += fmt::format("  and {} more; --top shows them\n", regions.size() - shown);
+  }
+  return text;
+}
+
 size_t CountShown(const Profile& profile, const std::vector<FunctionRow>& table,
                   const TableOptions& options) {
   if (options.top) return std::min<size_t>(*options.top, table.size());
@@ -291,13 +334,15 @@ std::string FormatTable(const Profile& profile, const TableOptions& options) {
   if (profile.total.nanoseconds(options.mode) == 0) return out + Nothing(profile, options);
   out += Wrap(Summary(profile, options), width, 2) + "\n";
 
-  const std::vector<FunctionRow> table = OrderedRows(profile, options.mode);
+  std::vector<FunctionRow> table = OrderedRows(profile, options.mode);
+  const std::vector<FunctionRow> regions = TakeRegions(profile.tables(), options.mode, table);
   const size_t shown = CountShown(profile, table, options);
   const std::vector<Row> rows = MakeRows(profile, table, shown, options);
   const TwoColumns columns = LayOut(rows, width);
   out += HeadingRow(columns, palette);
   for (const Row& row : rows) out += RowText(row, columns, palette, options.terminal.ellipsis);
   out += Rest(profile, table, shown, options.mode) + InNoFunction(profile, options);
+  out += RegionRows(profile, regions, options, palette);
   for (const std::string_view line :
        {"self: time in the function itself; file:line is where most of it was spent",
         "total: time in the function and in all that it called"}) {

@@ -19,8 +19,8 @@ struct TableOptions {
   std::string directory;  ///< paths below it are shown relative to it; may be empty
 };
 
-/// What was sampled, the rows by self time, what was left out or is in no function, a two-line
-/// legend, and FormatSplit. When there is nothing to show it says so, and why.
+/// What was sampled, the rows by self time, what was left out or is in no function, regions, a
+/// two-line legend, and FormatSplit. When there is nothing to show it says so, and why.
 std::string FormatTable(const Profile& profile, const TableOptions& options);
 
 }  // namespace pystrobe::print

@@ -169,6 +169,7 @@ class PprofWriter {
       pbf.add_packed_uint64(kSampleLocationId, location_ids.begin(), location_ids.end());
       pbf.add_packed_uint64(kSampleValue, values.begin(), values.end());
       sample += labels;
+      sample += EncodeRegionLabel(entry.stack);
       AppendMessage(kProfileSample, sample);
     }
   }
@@ -189,6 +190,23 @@ class PprofWriter {
     }
     add_number("thread_id", thread.tid);
     if (thread.interpreter != 0) add_number("interpreter", thread.interpreter);
+    return labels;
+  }
+
+  // Regions one within the other as a path; nothing where there are none.
+  std::string EncodeRegionLabel(StackId stack) {
+    std::string path;
+    for (StackId id = stack; id != kEmptyStack; id = tables_.stack(id).parent) {
+      const Function& function = tables_.function(tables_.frame(tables_.stack(id).frame).function);
+      if (tables_.text(function.file) != kRegionFile) continue;
+      path = tables_.text(function.name) + (path.empty() ? "" : "/" + path);
+    }
+    std::string labels;
+    if (path.empty()) return labels;
+    Pbf sample(labels);
+    Pbf label(sample, kSampleLabel);
+    label.add_int64(kLabelKey, strings_.Add("region"));
+    label.add_int64(kLabelString, strings_.Add(path));
     return labels;
   }
 

@@ -7,6 +7,7 @@
 
 #include "pyext/module/errors.h"
 #include "pyext/module/own_sampler.h"
+#include "pyext/module/region.h"
 
 namespace py = pybind11;
 
@@ -114,4 +115,5 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   pystrobe::pyext::DefineRead(module);
   pystrobe::pyext::DefineRecording(module);
   pystrobe::pyext::DefineOwnSampler(module);
+  pystrobe::pyext::DefineRegion(module);
 }

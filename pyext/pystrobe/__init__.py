@@ -9,6 +9,8 @@ Python, to sample the program itself:
 ...     work()
 >>> profiler.profile.print()                           # the table and how far to trust it
 >>> profiler.profile.save("work.html")                 # or .strobe .pb.gz .speedscope.json ...
+>>> with pystrobe.region("load"):                      # a name for a part, in every report
+...     load()
 
 and other programs:
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from pystrobe._executable import executable
     from pystrobe._profile import Profile, Stack, StackFrame
     from pystrobe._profiler import Profiler, disable, enable, profile
+    from pystrobe._region import region
     from pystrobe._report import (
         CpuSplit,
         FunctionTimes,
@@ -72,6 +75,7 @@ _HOMES = {
     "disable": "_profiler",
     "enable": "_profiler",
     "profile": "_profiler",
+    "region": "_region",
     "CpuSplit": "_report",
     "FunctionTimes": "_report",
     "Metadata": "_report",
@@ -113,6 +117,7 @@ __all__ = [
     "executable",
     "profile",
     "read",
+    "region",
 ]
 
 

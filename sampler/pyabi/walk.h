@@ -22,6 +22,7 @@ struct RawFrame {
   uint32_t tlbc_index = 0;   ///< which copy of the bytecode `instruction` points into (3.14t+)
   uint8_t owner = 0;
   bool is_entry = false;  ///< a run of the evaluation loop began with it (kInterpreterFrames)
+  uint16_t region = 0;    ///< those that it is in, of this process: a Regions::Id
 
   friend bool operator==(const RawFrame&, const RawFrame&) = default;
 };

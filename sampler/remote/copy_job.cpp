@@ -106,6 +106,9 @@ void CopyJob::Copy() {
     read_ok = ReadPending();
   }
   LearnCut();
+  if (regions != nullptr) {
+    for (ThreadCopy* thread : threads) regions->Note(thread->frames);
+  }
   if (read_ok && locals) ReadLocals();
   if (read_ok && codes != nullptr) LookAtCodes();
   if (gil != nullptr) gil_state = gil->Decode(GilReader::kAfter);

@@ -15,6 +15,7 @@
 #include "sampler/pyabi/code.h"
 #include "sampler/pyabi/layout.h"
 #include "sampler/pyabi/objects.h"
+#include "sampler/pyabi/regions.h"
 #include "sampler/pyabi/stack_copy.h"
 #include "sampler/pyabi/walk.h"
 #include "sampler/remote/process_memory.h"
@@ -113,9 +114,10 @@ struct CopyJob {
   const pyabi::Layout* layout = nullptr;
   GilReader* gil = nullptr;  ///< may be null: free-threaded
   const CodeWatch* codes = nullptr;
-  Address generation_address = 0;    ///< 3.14+: where dead code objects are counted, else 0
-  CpuWitness witness;                ///< of the subject, the thread to be held
-  std::vector<ThreadCopy*> threads;  ///< the subject first
+  const pyabi::Regions* regions = nullptr;  ///< of this process, where that is the target
+  Address generation_address = 0;           ///< 3.14+: where dead code objects are counted, else 0
+  CpuWitness witness;                       ///< of the subject, the thread to be held
+  std::vector<ThreadCopy*> threads;         ///< the subject first
   /// Of the subject, just before. Our coming wakes a CPU that was idle, and sometimes with it the
   /// thread that sleeps there, so only what was awake before and is awake in the pause ran.
   bool awake_before = true;              ///< with `ahead_of_switch` not known

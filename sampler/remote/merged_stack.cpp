@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "sampler/remote/region_frames.h"
+
 namespace pystrobe::remote {
 namespace {
 
@@ -19,7 +21,7 @@ std::vector<NamedFrame> NameFrames(CodeCache& codes, const pyabi::Layout& layout
   std::vector<NamedFrame> named;
   named.reserve(frames.size());
   for (const pyabi::RawFrame& frame : frames) {
-    named.push_back({codes.Resolve(frame, now), each_begins || frame.is_entry});
+    named.push_back({codes.Resolve(frame, now), each_begins || frame.is_entry, frame.region});
   }
   return named;
 }
@@ -40,6 +42,7 @@ StackMerger::Merged StackMerger::Merge(StackId base, std::span<const NamedFrame>
     if (frame.is_native) {
       merged.stack = PushNative(merged.stack, instructions[frame.index]);
     } else if (const auto id = frames[frame.index].frame) {
+      merged.stack = PushRegions(tables_, merged.stack, frames[frame.index].region);
       merged.stack = tables_.Push(merged.stack, *id);
     }
   }

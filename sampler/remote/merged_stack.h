@@ -23,6 +23,7 @@ namespace pystrobe::remote {
 struct NamedFrame {
   std::optional<FrameId> frame;  ///< nullopt: it is not shown
   bool begins_run = false;       ///< a run of the evaluation loop did with it
+  uint16_t region = 0;           ///< as of pyabi::RawFrame
 };
 
 /// Names of frames, for Merge. [as CodeCache::Resolve]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/remote/sampled_thread.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -58,6 +60,7 @@ void SampledThread::Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy) {
   job.layout = &context_.target.layout();
   job.gil = gil;
   job.codes = &context_.codes;
+  job.regions = context_.target.pid() == getpid() ? &pyabi::Regions::OfThisProcess() : nullptr;
   const uint32_t generation = job.layout->interpreter.code_object_generation;
   job.generation_address = generation == pyabi::kAbsent ? 0 : thread_.interpreter + generation;
   job.locals = context_.locals;

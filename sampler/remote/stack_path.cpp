@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sampler/remote/region_frames.h"
+
 namespace pystrobe::remote {
 namespace {
 
@@ -46,7 +48,7 @@ bool StackPath::Take(const std::vector<pyabi::RawFrame>& fresh, size_t common, b
       hidden_.push_back(i);
       continue;
     }
-    stack = tables_.Push(stack, *frame);
+    stack = tables_.Push(PushRegions(tables_, stack, fresh[i].region), *frame);
     path_.push_back(stack);
   }
   frames_ = fresh;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "sampler/pyabi/regions.h"
 #include "sampler/pyabi/walk_over.h"
 
 namespace pystrobe::signals {
@@ -166,6 +167,7 @@ WalkStatus ThreadLook::WalkFrom(pyabi::ChainStart& chain, Address first) {
   const bool is_whole = walk.status == WalkStatus::kComplete || is_cut_;
   if (is_whole && chain.IsSettled(pages_, walk, loop_frames_)) {
     chain.Confirm();
+    pyabi::Regions::OfThisProcess().Note(frames_);
     return walk.status;
   }
   // What was found may be left from long ago.

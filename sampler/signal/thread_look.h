@@ -63,8 +63,8 @@ class ThreadLook {
   /// Looks where the thread stands, and writes a record of it. Now and then the period is drawn
   /// anew, as a fixed one aliases with programs that are periodic themselves. A thread that stands
   /// within the interpreter's own push or pop is looked at again when it has run for some
-  /// microseconds more. `context`: what the signal interrupted. A timer's signal is not needed where
-  /// an event has sent one meanwhile.
+  /// microseconds more. `context`: what the signal interrupted. A timer's signal is not needed
+  /// where an event has sent one meanwhile.
   void Take(const ucontext_t& context, bool of_timer);
 
   RecordRing& records() { return records_; }

@@ -252,5 +252,20 @@ TEST_F(TableTest, SaysThatIdleThreadsAreHidden) {
   EXPECT_THAT(Table(), HasSubstr("4 idle\n  threads left out, --idle shows them"));
 }
 
+TEST_F(TableTest, RegionsAreApart) {
+  const testing::FrameSpec load{"load", 0, kRegionFile, 0}, train{"train", 0, kRegionFile, 0};
+  Add({train, {"main", 4, "/srv/app.py"}, {"work", 12, "/srv/app.py"}}, 250 * kMs, 250 * kMs);
+  Add({load, {"main", 3, "/srv/app.py"}, {"work", 12, "/srv/app.py"}}, 740 * kMs, 740 * kMs);
+  Add({{"main", 5, "/srv/app.py"}}, 10 * kMs, 10 * kMs);
+  const std::string text = Table();
+  const size_t regions = text.find("\n         total %     total  region\n");
+  ASSERT_NE(regions, std::string::npos) << text;
+  EXPECT_EQ(LineWith(text, "  load"), "            74.0    740 ms  load");
+  EXPECT_EQ(LineWith(text, "  train"), "            25.0    250 ms  train");
+  EXPECT_LT(regions, text.find("  load"));
+  EXPECT_LT(text.find("  load"), text.find("  train"));
+  EXPECT_THAT(text, Not(HasSubstr(std::string(kRegionFile))));
+}
+
 }  // namespace
 }  // namespace pystrobe::print

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of a program that have names in reports."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from pystrobe._core import Region
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class region(Region):  # noqa: N801  # used as a statement
+    """Names a part of the program: a block, or all of a function.
+
+    >>> with pystrobe.region("load"):
+    ...     read(path)
+    >>> @pystrobe.region("train")
+    ... def step(batch): ...
+
+    In what a profiler of this process records, the name stands as a frame of its own above the
+    function that has the block, in every format; pprof has it as the label ``region`` too. All that
+    is called from the block is in it. What other threads do meanwhile is not, nor are other tasks
+    while a coroutine waits in its block. Regions may be within each other.
+
+    It costs about a microsecond, profiler or not. There is room for 4,000 different names; more
+    than that are "(other regions)".
+
+    :param name: any text.
+    """
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a region is a str, not {type(name).__name__}")
+        super().__init__(name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def __call__(self, function: Function) -> Function:
+        """The function, or coroutine, with its whole run in the region."""
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError("a region decorates functions and coroutines; put `with` in generators")
+        wrapper: Any
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def wrapper(*args: Any, **kwargs: Any) -> Any:
+                with self:
+                    return await function(*args, **kwargs)
+
+        else:
+
+            @functools.wraps(function)
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                with self:
+                    return function(*args, **kwargs)
+
+        return cast(Function, wrapper)
