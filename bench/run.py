@@ -24,6 +24,7 @@ import paths  # isort: skip
 import find
 import machine
 import price
+import programs
 import table
 import tools
 import truth
@@ -36,6 +37,7 @@ EXPERIMENTS = {
     "shares": truth.shares,
     "idle": truth.idle,
     "latency": price.latency,
+    "scripts": programs.scripts,
     "files": price.files,
     "memory": price.memory,
 }

@@ -116,6 +116,17 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             ("1 s recording: time beyond", number("beyond_one_second_ms", "{:.0f}")),
         ],
     ),
+    "scripts": (
+        "Whole scripts: time of their work, as a multiple of what it takes alone",
+        [
+            ("profiler", text("tool")),
+            ("script", text("workload")),
+            ("asked Hz", number("asked", "{:,.0f}")),
+            ("elapsed", number("slow", "{:.3f}")),
+            ("CPU of its thread", number("slow_cpu", "{:.3f}")),
+            ("native code, %", number("native_percent", "{:.1f}")),
+        ],
+    ),
     "files": (
         "Ten seconds at 1 kHz of ordinary work",
         [
