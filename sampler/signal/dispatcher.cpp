@@ -96,8 +96,41 @@ constinit std::atomic<bool> in_use{false};
 // Set before the handler is; it may be called long after the Dispatcher is gone.
 constinit struct sigaction before{};
 
+// Signals that are being passed on just now, by where the kernel put what it says of them.
+constinit std::array<std::atomic<const siginfo_t*>, 64> passed_on{};
+
+/// A handler that took our place may pass signals on to us, and we to it once we are installed
+/// again.
+class Passage {
+ public:
+  explicit Passage(const siginfo_t* info) {
+    for (const auto& other : passed_on) {
+      is_second_ |= other.load() == info;
+    }
+    for (auto& place : passed_on) {
+      const siginfo_t* free = nullptr;
+      if (is_second_ || place_ != nullptr) break;
+      if (place.compare_exchange_strong(free, info)) place_ = &place;
+    }
+  }
+  ~Passage() {
+    if (place_ != nullptr) place_->store(nullptr);
+  }
+  Passage(const Passage&) = delete;
+  Passage& operator=(const Passage&) = delete;
+
+  /// The signal is being passed on already.
+  bool is_second() const { return is_second_; }
+
+ private:
+  bool is_second_ = false;
+  std::atomic<const siginfo_t*>* place_ = nullptr;
+};
+
 // Where there was no handler there is nothing to do: the default is to ignore it.
 void PassOn(int signal, siginfo_t* info, void* context) {
+  const Passage passage(info);
+  if (passage.is_second()) return;
   if ((before.sa_flags & SA_SIGINFO) != 0) {
     before.sa_sigaction(signal, info, context);
   } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {

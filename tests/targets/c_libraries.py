@@ -11,7 +11,7 @@ import control
 def call(path, name):
     handle = _ctypes.dlopen(path, 0)
     address = _ctypes.dlsym(handle, name)
-    ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(address)(250)
+    ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(address)(250)  # -> CFUNCTYPE
     _ctypes.dlclose(handle)
 
 

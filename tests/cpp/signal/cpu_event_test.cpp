@@ -9,8 +9,6 @@
 #include <string>
 #include <thread>
 
-#include "sampler/signal/dispatcher.h"
-
 namespace pystrobe::signals {
 namespace {
 
@@ -44,6 +42,7 @@ class CpuEventTest : public testing::TestWithParam<CpuSource> {
     action.sa_flags = SA_SIGINFO | SA_RESTART;
     sigaction(kSignal, &action, &before_);
     signals = of_timer = not_ours = 0;
+    receiver = 0;
   }
   ~CpuEventTest() override { sigaction(kSignal, &before_, nullptr); }
 
@@ -127,53 +126,6 @@ TEST(CpuTimeTest, IsThatOfTheThread) {
   EXPECT_GE(*after - *before, milliseconds(20));
   EXPECT_NEAR(static_cast<double>(after->count()), static_cast<double>(ThreadCpuNow().count()),
               1e6);
-}
-
-TEST(DispatcherTest, IsOneAndLeavesNothing) {
-  struct sigaction before{}, within{}, after{};
-  sigaction(kSignal, nullptr, &before);
-  {
-    const auto dispatcher = Dispatcher::Install();
-    ASSERT_TRUE(dispatcher);
-    sigaction(kSignal, nullptr, &within);
-    EXPECT_NE(within.sa_sigaction, before.sa_sigaction);
-    EXPECT_FALSE(Dispatcher::Install());
-  }
-  sigaction(kSignal, nullptr, &after);
-  EXPECT_EQ(after.sa_sigaction, before.sa_sigaction);
-  EXPECT_TRUE(Dispatcher::Install());
-}
-
-TEST(DispatcherTest, LeavesAHandlerThatCameLater) {
-  struct sigaction later{}, after{};
-  later.sa_sigaction = Count;
-  later.sa_flags = SA_SIGINFO;
-  {
-    const auto dispatcher = Dispatcher::Install();
-    ASSERT_TRUE(dispatcher);
-    sigaction(kSignal, &later, nullptr);
-  }
-  sigaction(kSignal, nullptr, &after);
-  EXPECT_EQ(after.sa_sigaction, later.sa_sigaction);
-  later.sa_handler = SIG_DFL;
-  sigaction(kSignal, &later, nullptr);
-}
-
-TEST(DispatcherTest, PassesOnWhatIsNotOurs) {
-  struct sigaction action{};
-  action.sa_sigaction = Count;
-  action.sa_flags = SA_SIGINFO;
-  sigaction(kSignal, &action, nullptr);
-  signals = not_ours = 0;
-  {
-    const auto dispatcher = Dispatcher::Install();
-    ASSERT_TRUE(dispatcher);
-    raise(kSignal);
-    kill(getpid(), kSignal);
-  }
-  EXPECT_EQ(not_ours, 2);
-  action.sa_handler = SIG_DFL;
-  sigaction(kSignal, &action, nullptr);
 }
 
 }  // namespace
