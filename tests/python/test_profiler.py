@@ -106,7 +106,7 @@ def worker(order):
 
 orders = [(burn50, burn30, burn20, nap), (burn30, nap, burn50, burn20),
           (nap, burn20, burn30, burn50), (burn20, burn50, nap, burn30)]
-threads = [threading.Thread(target=worker, args=(order,)) for order in orders]
+threads = [threading.Thread(target=worker, args=(order,), name="worker") for order in orders]
 with pystrobe.Profiler(mode="cpu", rate=2000) as profiler:
     before = time.process_time()
     for thread in threads: thread.start()
@@ -133,7 +133,7 @@ print(json.dumps({"truth": truth, "used": used, "mode": quality.pause_mode,
     # The process' clock counts the sampler's thread too.
     own_thread = said["own"] - said["held"]
     assert said["cpu"] == pytest.approx(said["used"] - own_thread, rel=0.01)
-    assert len([name for name in said["threads"] if "worker" in name]) == 4
+    assert said["threads"].count("worker") == 4
 
 
 @MODES

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our own stack, unwound as somebody else's, against what the C library finds.
+// Our own stack, unwound as somebody else's, against what libgcc finds.
 #include "sampler/native/unwind.h"
 
-#include <execinfo.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "sampler/remote/process_memory.h"
 
@@ -36,17 +37,24 @@ struct Instructions : std::vector<Address> {
   }
 };
 
+_Unwind_Reason_Code Note(_Unwind_Context* context, void* into) {
+  const Address address = _Unwind_GetIP(context);
+  // The outermost function is called from nowhere.
+  if (address != 0) static_cast<std::vector<Address>*>(into)->push_back(address);
+  return _URC_NO_REASON;
+}
+
 /// What both find, from the same function.
 struct Found {
-  std::vector<Address> ours, theirs;  // callers of the function that looked
+  std::vector<Address> ours, theirs;  // callers of the function that looked, theirs by libgcc
   StepResult end = StepResult::kUnknown;
 };
 
 class UnwindTest : public ::testing::Test {
  public:
   [[gnu::noinline]] void Look() {
-    std::array<void*, 200> theirs{};
-    const int count = backtrace(theirs.data(), static_cast<int>(theirs.size()));
+    std::vector<Address> theirs;
+    _Unwind_Backtrace(Note, &theirs);
     ucontext_t context;
     getcontext(&context);
     Instructions ours;
@@ -56,7 +64,7 @@ class UnwindTest : public ::testing::Test {
     found_.end = UnwindOver(copy, rules, cursor, ours);
     // The first is Look itself, at two places.
     found_.ours.assign(ours.begin() + 1, ours.end());
-    for (int i = 1; i < count; ++i) found_.theirs.push_back(reinterpret_cast<Address>(theirs[i]));
+    found_.theirs.assign(theirs.begin() + 1, theirs.end());
   }
 
   /// Theirs are addresses to return to, ours lie before.
@@ -75,7 +83,7 @@ class UnwindTest : public ::testing::Test {
 
 UnwindTest* looking = nullptr;
 
-TEST_F(UnwindTest, FindsWhatTheCLibraryFinds) {
+TEST_F(UnwindTest, FindsWhatTheCompilersLibraryFinds) {
   Look();
   EXPECT_GT(found_.ours.size(), 5U);
   ExpectSame();
@@ -90,8 +98,8 @@ TEST_F(UnwindTest, FindsWhatTheCLibraryFinds) {
 // Through a function of a library, which calls back.
 TEST_F(UnwindTest, GoesThroughLibraries) {
   looking = this;
-  std::array<int, 2> two = {1, 2};
-  std::qsort(two.data(), two.size(), sizeof two[0], LookFromBelow);
+  const std::array<int, 2> two = {1, 2};
+  std::bsearch(two.data(), two.data(), two.size(), sizeof two[0], LookFromBelow);
   ExpectSame();
 }
 

@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <thread>
 #include <vector>
 
@@ -25,7 +24,13 @@ class RegionsTest : public ::testing::Test {
     return regions_->NamesOf(regions_->Of(FrameAt(frame, code)));
   }
 
-  std::unique_ptr<Regions> regions_ = std::make_unique<Regions>();
+  // As that of a process they are never freed.
+  static Regions* Make() {
+    static auto& all = *new std::vector<Regions*>;
+    return all.emplace_back(new Regions);
+  }
+
+  Regions* regions_ = Make();
 };
 
 TEST_F(RegionsTest, AreAFrames) {
