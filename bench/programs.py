@@ -99,7 +99,13 @@ def native_by_scalene(output: Path) -> float | None:
     return 100 * parts["cpu_percent_c"] / (sum(parts.values()) or 1)
 
 
+def alone(script: Path, output: Path) -> list[str]:
+    del output
+    return [own_python(), str(script)]
+
+
 PROFILERS = [
+    Profiler("none", 0, alone),  # what chance alone makes of the figures
     inside(100),
     inside(1000),
     inside(1000, "--native"),
