@@ -109,6 +109,7 @@ void DefineOwnSampler(py::module_& module) {
 
 PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   module.doc() = "The native core of pystrobe. Use the functions of the package instead.";
+  module.attr("__version__") = PYSTROBE_VERSION;
   module.def("dump", &pystrobe::pyext::TakeDump, py::arg("pid"), py::arg("locals"),
              py::arg("pause"), py::arg("native"));
   module.def("format_of", &pystrobe::pyext::FormatOf, py::arg("file_name"));

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives; type checkers read the imports above instead.
 _HOMES = {
+    "__version__": "_core",
     "Dump": "_dump",
     "Frame": "_dump",
     "Local": "_dump",
@@ -123,11 +124,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     value: object
-    if name == "__version__":
-        from importlib.metadata import version
-
-        value = version("pystrobe")
-    elif name in _HOMES:
+    if name in _HOMES:
         from importlib import import_module
 
         value = getattr(import_module(f"pystrobe.{_HOMES[name]}"), name)

@@ -3,6 +3,8 @@ from typing import Any
 
 from typing_extensions import Self
 
+__version__: str
+
 def dump(pid: int, locals: bool, pause: str, native: bool) -> dict[str, Any]: ...
 def format_of(file_name: bytes) -> str | None: ...
 def read(

@@ -9,11 +9,13 @@ import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
-from pystrobe import __version__, _core
+from pystrobe import _core
 from pystrobe._errors import Error, InvalidArgumentError
-from pystrobe._profile import Profile
+
+if TYPE_CHECKING:
+    from pystrobe._profile import Profile
 
 F = TypeVar("F", bound=Callable[..., object])
 ProfilerMode = Literal["cpu", "wall"]
@@ -125,7 +127,7 @@ class Profiler:
                 self._rate,
                 self._max_overhead,
                 self._native,
-                __version__,
+                _core.__version__,
                 fd,
             )
             sampler.start()
@@ -142,6 +144,9 @@ class Profiler:
             if self._sampler is None:
                 raise Error("the profiler does not run", "start() it first")
             sampler, self._sampler, _running = self._sampler, None, None
+            # Not before: what it needs would be in the program's memory while it is sampled.
+            from pystrobe._profile import Profile
+
             self._profile = Profile(sampler.stop())
             self._moved_because = sampler.moved_because()
             self._whole = sampler.whole()

@@ -19,7 +19,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import tempfile
 from typing import Any
 
 from pystrobe._errors import Error, InvalidArgumentError
@@ -96,6 +95,8 @@ def _end(profiler: Any, pid: int, output: str | None, is_lent: bool) -> None:
 
 
 def _keep(profile: Any, reason: str, whole: bool) -> None:
+    import tempfile  # it brings a dozen other modules, which are seldom needed
+
     path = os.path.join(tempfile.gettempdir(), f"pystrobe-{os.getpid()}.strobe")
     profile.save(path)
     kept = "nothing recorded is lost: it" if whole else "what could be kept"

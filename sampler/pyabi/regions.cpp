@@ -16,11 +16,17 @@ uint64_t HashOf(Regions::Id parent, std::string_view name) {
   return hash | 1;  // 0 stands for none
 }
 
-constinit Regions regions;
+constinit std::atomic<const Regions*> of_this_process{nullptr};
 
 }  // namespace
 
-Regions& Regions::OfThisProcess() { return regions; }
+Regions& Regions::OfThisProcess() {
+  static auto& regions = *new Regions;
+  of_this_process.store(&regions);
+  return regions;
+}
+
+const Regions* Regions::OfThisProcessIfAny() { return of_this_process.load(); }
 
 size_t Regions::PlaceOf(Address frame) { return MixBits(frame) % kSlots; }
 

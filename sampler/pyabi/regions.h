@@ -25,8 +25,10 @@ class Regions {
   /// Regions one within the other, as one number; 0: none.
   using Id = uint16_t;
 
-  /// There is one for a process. [async-signal-safe]
+  /// Those of this process; they come to be when they are first asked for, and stay.
   static Regions& OfThisProcess();
+  /// The same, null where nobody has asked yet. [async-signal-safe]
+  static const Regions* OfThisProcessIfAny();
 
   /// The frame, whose code object is `code`, is in it from now on, within those that it is in
   /// already. Without effect where more frames are in regions than there is room for.

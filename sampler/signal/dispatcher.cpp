@@ -128,7 +128,7 @@ class Passage {
 };
 
 // Where there was no handler there is nothing to do: the default is to ignore it.
-void PassOn(int signal, siginfo_t* info, void* context) {
+void PassOn(int signal, siginfo_t* info, void* context) noexcept {
   const Passage passage(info);
   if (passage.is_second()) return;
   if ((before.sa_flags & SA_SIGINFO) != 0) {

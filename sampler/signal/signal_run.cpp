@@ -28,8 +28,9 @@ constexpr size_t kBatch = 16 * 1024;
 // Of the process' CPU time, not charged to a thread that was sampled: less is not worth a row.
 constexpr uint64_t kUnsampledShare = 100;
 
-// Less than a signal and a look take: the thread would do nothing else.
-constexpr Nanoseconds kShortestPeriod = std::chrono::microseconds(20);
+// An interrupt of a timer may take a virtual machine tens of microseconds, and goes on coming while
+// a thread looks: with less between them neither gets on.
+constexpr Nanoseconds kShortestPeriod = std::chrono::microseconds(100);
 
 Nanoseconds PeriodFor(double rate_hz, CpuSource source) {
   const Nanoseconds period(std::llround(1e9 / rate_hz));

@@ -167,7 +167,7 @@ WalkStatus ThreadLook::WalkFrom(pyabi::ChainStart& chain, Address first) {
   const bool is_whole = walk.status == WalkStatus::kComplete || is_cut_;
   if (is_whole && chain.IsSettled(pages_, walk, loop_frames_)) {
     chain.Confirm();
-    pyabi::Regions::OfThisProcess().Note(frames_);
+    if (const auto* regions = pyabi::Regions::OfThisProcessIfAny()) regions->Note(frames_);
     return walk.status;
   }
   // What was found may be left from long ago.
