@@ -144,10 +144,11 @@ class Profiler:
             if self._sampler is None:
                 raise Error("the profiler does not run", "start() it first")
             sampler, self._sampler, _running = self._sampler, None, None
-            # Not before: what it needs would be in the program's memory while it is sampled.
+            recording = sampler.stop()
+            # Not before: loading it would be sampled too.
             from pystrobe._profile import Profile
 
-            self._profile = Profile(sampler.stop())
+            self._profile = Profile(recording)
             self._moved_because = sampler.moved_because()
             self._whole = sampler.whole()
             return self._profile
