@@ -96,7 +96,7 @@ def native_by_scalene(output: Path) -> float | None:
         part: sum(line[f"n_{part}"] for line in lines)
         for part in ("cpu_percent_python", "cpu_percent_c", "sys_percent")
     }
-    return 100 * parts["cpu_percent_c"] / (sum(parts.values()) or 1)
+    return float(100 * parts["cpu_percent_c"] / (sum(parts.values()) or 1))
 
 
 def alone(script: Path, output: Path) -> list[str]:
