@@ -66,10 +66,28 @@ Row RowOf(const Line& line, const Tables& tables, double whole, const TableOptio
 std::string Summary(const CpuSplit& total, double whole) {
   const auto percent = [whole](uint64_t part) { return 100 * static_cast<double>(part) / whole; };
   return fmt::format(
-      "What used the CPU: Python {:.1f} %, native code {:.1f} %, the kernel {:.1f} %; by line, "
-      "with "
-      "the C functions it calls:",
+      "What used the CPU: Python {:.1f} %, native code {:.1f} %, the kernel {:.1f} %; "
+      "by line, with the C functions it calls:",
       percent(total.python_ns), percent(total.native_ns), percent(total.kernel_ns));
+}
+
+std::string Headings(TwoColumns columns, const Palette& palette) {
+  std::string text(palette.strong);
+  for (const std::string_view heading : {"cpu %", "python", "native", "kernel"}) {
+    text += fmt::format("{:>{}}", heading, kNumberWidth);
+  }
+  const std::string gap(kGap, ' ');
+  text += gap + PadRight("function", columns.first) + gap;
+  return text + fmt::format("file:line{}\n", palette.reset);
+}
+
+std::string RowText(const Row& row, TwoColumns columns, const Palette& palette,
+                    std::string_view ellipsis) {
+  const std::string gap(kGap, ' ');
+  const std::string function = CutStart(row.function, columns.first, ellipsis);
+  return row.numbers + gap + PadRight(function, columns.first) + gap +
+         fmt::format("{}{}{}\n", palette.faint, CutPath(row.where, columns.second, ellipsis),
+                     palette.reset);
 }
 
 }  // namespace
@@ -91,17 +109,8 @@ std::string FormatSplit(const Profile& profile, const TableOptions& options) {
   std::string text = Wrap(Summary(times.total, whole), terminal.width, 2);
   if (rows.empty()) return text;
   const TwoColumns columns = ShareRoom(needed, std::max(20, terminal.width - kNumbersWidth - kGap));
-  const std::string gap(kGap, ' ');
-  text +=
-      fmt::format("{}{:>{}}{:>{}}{:>{}}{:>{}}{}{}{}{}{}\n", palette.strong, "cpu %", kNumberWidth,
-                  "python", kNumberWidth, "native", kNumberWidth, "kernel", kNumberWidth, gap,
-                  PadRight("function", columns.first), gap, "file:line", palette.reset);
-  for (const Row& row : rows) {
-    const std::string function = CutStart(row.function, columns.first, terminal.ellipsis);
-    text += row.numbers + gap + PadRight(function, columns.first) + gap;
-    text += fmt::format("{}{}{}\n", palette.faint,
-                        CutPath(row.where, columns.second, terminal.ellipsis), palette.reset);
-  }
+  text += Headings(columns, palette);
+  for (const Row& row : rows) text += RowText(row, columns, palette, terminal.ellipsis);
   return text;
 }
 

@@ -15,21 +15,12 @@ namespace {
 namespace py = pybind11;
 using pyabi::Address;
 
-#if PY_VERSION_HEX < 0x03090000
-py::object CodeOf(PyFrameObject* frame) {
-  return py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(frame->f_code));
-}
-py::object CallerOf(PyFrameObject* frame) {
-  return py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(frame->f_back));
-}
-#else
 py::object CodeOf(PyFrameObject* frame) {
   return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
 }
 py::object CallerOf(PyFrameObject* frame) {
   return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetBack(frame)));
 }
-#endif
 
 PyFrameObject* AsFrame(const py::object& frame) {
   return reinterpret_cast<PyFrameObject*>(frame.ptr());

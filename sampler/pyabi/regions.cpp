@@ -30,13 +30,13 @@ const Regions* Regions::OfThisProcessIfAny() { return of_this_process.load(); }
 
 size_t Regions::PlaceOf(Address frame) { return MixBits(frame) % kSlots; }
 
-Regions::Slot* Regions::Find(Address frame) {
-  const size_t place = PlaceOf(frame), tries = tries_.load();
+std::optional<size_t> Regions::Find(Address frame) const {
+  const size_t place = PlaceOf(frame), tries = tries_.load(std::memory_order_relaxed);
   for (size_t i = 0; i < tries; ++i) {
-    Slot& slot = slots_[(place + i) % kSlots];
-    if (slot.frame.load(std::memory_order_relaxed) == frame) return &slot;
+    const size_t at = (place + i) % kSlots;
+    if (slots_[at].frame.load(std::memory_order_acquire) == frame) return at;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 Regions::Slot* Regions::Take(Address frame) {
@@ -53,7 +53,8 @@ Regions::Slot* Regions::Take(Address frame) {
 }
 
 void Regions::Enter(Address frame, Address code, std::string_view name) {
-  Slot* slot = Find(frame);
+  const auto found = Find(frame);
+  Slot* slot = found ? &slots_[*found] : nullptr;
   // Left by a frame that has gone, without leaving its regions.
   if (slot != nullptr && slot->code.load() != code) Set(*slot, 0);
   if (slot == nullptr || slot->id.load() == 0) slot = Take(frame);
@@ -65,7 +66,9 @@ void Regions::Enter(Address frame, Address code, std::string_view name) {
 }
 
 void Regions::Leave(Address frame, std::string_view name) {
-  if (Slot* slot = Find(frame)) Set(*slot, Without(slot->id.load(), name));
+  if (const auto found = Find(frame)) {
+    Set(slots_[*found], Without(slots_[*found].id.load(), name));
+  }
 }
 
 void Regions::Set(Slot& slot, Id id) {
@@ -76,13 +79,8 @@ void Regions::Set(Slot& slot, Id id) {
 }
 
 Regions::Id Regions::Of(const RawFrame& frame) const {
-  const size_t place = PlaceOf(frame.frame), tries = tries_.load(std::memory_order_relaxed);
-  for (size_t i = 0; i < tries; ++i) {
-    const Slot& slot = slots_[(place + i) % kSlots];
-    if (slot.frame.load(std::memory_order_acquire) != frame.frame) continue;
-    return slot.code.load() == frame.code ? slot.id.load() : 0;
-  }
-  return 0;
+  const auto found = Find(frame.frame);
+  return found && slots_[*found].code.load() == frame.code ? slots_[*found].id.load() : 0;
 }
 
 // Two threads that need the same name at once may make two of it, which does no harm.

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,7 +70,7 @@ class Regions {
   static constexpr Address kTaken = 1;  ///< a slot that is being filled
 
   static size_t PlaceOf(Address frame);
-  Slot* Find(Address frame);
+  std::optional<size_t> Find(Address frame) const;
   Slot* Take(Address frame);
   void Set(Slot& slot, Id id);
   Id Intern(Id parent, std::string_view name);

@@ -60,7 +60,8 @@ void SampledThread::Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy) {
   job.layout = &context_.target.layout();
   job.gil = gil;
   job.codes = &context_.codes;
-  job.regions = context_.target.pid() == getpid() ? pyabi::Regions::OfThisProcessIfAny() : nullptr;
+  // Made now, if there is none: the program may enter its first one before the copy.
+  job.regions = context_.target.pid() == getpid() ? &pyabi::Regions::OfThisProcess() : nullptr;
   const uint32_t generation = job.layout->interpreter.code_object_generation;
   job.generation_address = generation == pyabi::kAbsent ? 0 : thread_.interpreter + generation;
   job.locals = context_.locals;

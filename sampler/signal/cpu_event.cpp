@@ -145,7 +145,7 @@ Nanoseconds TimerPeriod(Nanoseconds period) {
 // F_SETSIG has the kernel say what poll(2) would (SIGPOLL codes, above 0 and below SI_KERNEL). A
 // signal for which there was no room in the queue comes without any word of its sender.
 bool MayBeOurs(const siginfo_t& info) {
-  if (info.si_code == SI_TIMER) return true;
+  if (IsOfTimer(info)) return true;
   if (info.si_code == SI_USER) return info.si_pid == 0;
   return info.si_code > 0 && info.si_code < SI_KERNEL;  // which is that of urgent data
 }

@@ -32,7 +32,8 @@ TEST_F(BinariesTest, KnowsFunctionsByName) {
   EXPECT_EQ(place.functions[0].name, "pystrobe::native::inlined::Outer");
   EXPECT_EQ(place.functions[0].file, "");
   EXPECT_THAT(place.binary, ::testing::EndsWith("native_test"));
-  const NativePlace library = binaries_.PlaceOf(AddressOf(dlsym(RTLD_DEFAULT, "getpagesize")), false);
+  const NativePlace library =
+      binaries_.PlaceOf(AddressOf(dlsym(RTLD_DEFAULT, "getpagesize")), false);
   EXPECT_THAT(library.binary, ::testing::HasSubstr("libc.so"));
   ASSERT_FALSE(library.functions.empty());
   EXPECT_EQ(library.functions.back().name, "getpagesize");
