@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -252,22 +253,37 @@ def test_c_functions_fit_between_those_of_python(
     assert not verdict.impossible.total(), verdict.describe()
 
 
+def dumps_with(
+    pystrobe: Pystrobe, target: Running, wanted: Callable[[dict[str, Any]], bool], count: int
+) -> list[dict[str, Any]]:
+    """The first `count` threads that are as wanted, of as many dumps as that takes: a dump shows
+    what a program does at one moment, and how often it does what is looked for is chance."""
+    found: list[dict[str, Any]] = []
+    end = time.monotonic() + 60
+    while len(found) < count:
+        assert time.monotonic() < end, f"{len(found)} of {count} in a minute"
+        found += filter(wanted, dump_native(pystrobe, target))
+    return found
+
+
 def test_c_functions_stand_below_who_called_them(
     pystrobe: Pystrobe, interpreter: Interpreter
 ) -> None:
+    def shrinks(thread: dict[str, Any]) -> bool:
+        return any(
+            (one["function"], one["native"]) == ("shrink", False) for one in thread["frames"]
+        )
+
     with running(interpreter, "native") as target:
-        seen = [
-            [(frame["function"], frame["native"]) for frame in thread["frames"]]
-            for _ in range(10)
-            for thread in dump_native(pystrobe, target)
-            if thread["name"] == "native"
-        ]
-    inside = [frames for frames in seen if ("shrink", False) in frames]
-    assert len(inside) > 3
-    for frames in inside:
-        below = frames[: frames.index(("shrink", False))]
-        assert all(native for _, native in below)
-    names = {name for frames in inside for name, native in frames if native}
+        inside = dumps_with(pystrobe, target, shrinks, 5)
+    names = set()
+    for thread in inside:
+        assert thread["name"] == "native"
+        frames = thread["frames"]
+        python = [frame["function"] for frame in frames if not frame["native"]]
+        assert python[:2] == ["shrink", "native_work"]
+        assert not any(frame["native"] for frame in frames[len(frames) - len(python) :])
+        names |= {frame["function"] for frame in frames if frame["native"]}
     assert any("compress" in name or "deflate" in name for name in names), names
 
 
@@ -291,12 +307,11 @@ def test_threads_without_python_are_shown(pystrobe: Pystrobe, newest: Interprete
     source = TARGETS / "c_callbacks.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(built), str(source)], check=True)
     with running(newest, "c_callbacks", str(built)) as target:
-        seen = [
-            thread
-            for _ in range(20)
-            for thread in dump_native(pystrobe, target)
-            if thread["tid"] != target.pid
-        ]
-    alone = [t for t in seen if t["frames"] and all(f["native"] for f in t["frames"])]
-    assert alone
+
+        def is_alone(thread: dict[str, Any]) -> bool:
+            frames = thread["frames"]
+            return bool(frames) and all(frame["native"] for frame in frames)
+
+        alone = dumps_with(pystrobe, target, is_alone, 3)
+    assert target.pid not in {thread["tid"] for thread in alone}
     assert {frame["file"] for thread in alone for frame in thread["frames"]} & {str(built)}
