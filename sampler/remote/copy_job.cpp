@@ -128,9 +128,7 @@ bool CopyJob::IsWhole() const {
 
 bool CopyJob::NeedsAttention() const {
   if (!HeldStill() || !IsWhole() || new_codes) return true;
-  if (ahead_of_switch) {
-    return !SubjectHoldsLock() || gil_state.switch_number != *ahead_of_switch;
-  }
+  if (ahead_of_switch) return !SubjectHoldsLock() || LockChangedHands();
   return AnotherHoldsLock();
 }
 

@@ -165,6 +165,11 @@ struct CopyJob {
     return gil_state.locked == 1 && gil_state.last_holder != threads.front()->plan->tstate();
   }
 
+  /// Of a job made ahead: the lock was not the subject's all the time.
+  bool LockChangedHands() const {
+    return ahead_of_switch && gil_state.switch_number != *ahead_of_switch;
+  }
+
   /// The copy is not what a sample needs, or brought code objects that are new, or
   /// the jobs after it should be reconsidered.
   bool NeedsAttention() const;

@@ -198,11 +198,15 @@ void ThreadLedger::AddGap(const Tick& tick, bool awake) {
 
 uint64_t ThreadLedger::TakeCpu(const Tick& tick, Claim claim, bool first) {
   if (claim == Claim::kNone) return 0;
-  const uint64_t room = timeline_.RoomUntil(tick.time);
+  const uint64_t interval = ToNs(tick.time - tick.from());
+  uint64_t room = timeline_.RoomUntil(tick.time);
+  if (claim == Claim::kDoubtful) room = std::min(room, interval);
   uint64_t most = std::max(room, unseen_cpu_ns_ / kUnseenParts);
   if (claim == Claim::kDoubtful) {
-    const uint64_t reserve = kReserve * ToNs(tick.time - tick.from());
-    most = std::min(most, unseen_cpu_ns_ - std::min(unseen_cpu_ns_, reserve));
+    const uint64_t reserve = kReserve * interval;
+    const auto fair = static_cast<uint64_t>(DoubtfulWeight() * static_cast<double>(room));
+    most = std::min(std::max(fair, unseen_cpu_ns_ / kUnseenParts),
+                    unseen_cpu_ns_ - std::min(unseen_cpu_ns_, reserve));
   } else if (first) {
     // Born half an interval ago for all that is known, it may have run for a whole one.
     most = unseen_cpu_ns_;

@@ -24,6 +24,10 @@ constexpr size_t kFewChecks = 8;
 // many times over.
 constexpr size_t kMostAhead = 16;
 constexpr size_t kMostBytesAhead = size_t{256} << 10;
+// Where the lock changed hands meanwhile, what is looked at in place of those looks is what runs a
+// moment later than they should have been: what runs briefly after a change would be missed. One
+// in so many may.
+constexpr size_t kCalmAfterChange = 64;
 
 }  // namespace
 
@@ -65,7 +69,7 @@ size_t TickSampler::MostAhead(const Look& look) const {
   if (domain.free_threaded() && domain.threads.size() > 1) return 0;
   const bool chosen = look.begun && look.others.empty() && look.subject == domain.last_subject;
   if (!chosen || context_.locals || bytes_copied_ > kMostBytesAhead) return 0;
-  return std::min(calm_before_, kMostAhead);
+  return calm_before_ < calm_needed_ ? 0 : std::min(calm_before_, kMostAhead);
 }
 
 bool TickSampler::StartAhead(Nanoseconds at) {
@@ -86,7 +90,10 @@ bool TickSampler::StartAhead(Nanoseconds at) {
 size_t TickSampler::EndAhead() {
   const size_t made = std::exchange(ahead_count_, 0) - pauser_.EndAhead();
   if (made == 0) return 0;
-  for (size_t i = 0; i <= made; ++i) EndCopy(Made(i));
+  for (size_t i = 0; i <= made; ++i) {
+    EndCopy(Made(i));
+    if (Made(i).job.LockChangedHands()) calm_needed_ = kCalmAfterChange;
+  }
   made_ahead_ += made;
   started_ = false;
   return made;

@@ -147,6 +147,7 @@ class TickSampler {
   size_t ahead_most_ = 0;    // that may be begun after the look just started
   size_t calm_looks_ = 0;    // one after the other that needed no choosing; the last look included
   size_t calm_before_ = 0;   // as it was before the look under way
+  size_t calm_needed_ = 0;   // for looks ahead
   size_t made_ahead_ = 0;    // since the other threads were last checked
   size_t bytes_copied_ = 0;  // by the last look, of the subject's stack
   std::vector<SampledThread*> running_;

@@ -223,6 +223,29 @@ def test_who_waits_for_a_cpu_keeps_the_lock(pystrobe: Pystrobe, interpreter: Int
     assert 0.95 < lock_share(report) < 1.02
 
 
+def check_brief_functions(pystrobe: Pystrobe, interpreter: Interpreter, *options: str) -> None:
+    """Each of two functions runs when the lock has just changed hands, one for less than the time
+    between two looks."""
+    with running(interpreter, "native") as target:
+        recorded = pystrobe.attach(target.pid, *options, seconds=4, rate=1000)
+        truth = percent(target.stop()["used"])
+    stacks = recorded.collapsed("--mode", "cpu", "--unit", "ns", "--thread", "native")
+    found = percent(share_of([stack for stack in stacks if stack.frames], ["digest", "shrink"]))
+    # Three standard deviations of a share of a fifth, of a thousand samples.
+    assert found == pytest.approx(truth, abs=4)
+
+
+def test_what_runs_briefly_has_its_time(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
+    check_brief_functions(pystrobe, interpreter)
+
+
+@pytest.mark.parametrize("options", [("--pause", "none")], ids=" ".join)
+def test_what_runs_briefly_has_its_time_however_it_is_looked_at(
+    pystrobe: Pystrobe, newest: Interpreter, options: tuple[str, ...]
+) -> None:
+    check_brief_functions(pystrobe, newest, *options)
+
+
 def test_native_code_runs_without_the_lock(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     with running(interpreter, "native") as target:
         recorded = pystrobe.attach(target.pid, seconds=1.5, rate=1000)
