@@ -60,6 +60,10 @@ void AddSampling(CLI::App& app, RawOptions& raw) {
                  "How to hold a thread still: auto, preempt,\nptrace, none (stacks may be torn)")
       ->type_name("HOW")
       ->group(group);
+  app.add_flag("--native", raw.native,
+               "Show C and C++ functions too, between Python's;\nfrom outside that takes --pause "
+               "ptrace")
+      ->group(group);
 }
 
 void AddView(CLI::App& app, RawOptions& raw) {
@@ -238,7 +242,8 @@ Result<Command> ParseAttach(Words words) {
            "  pystrobe attach 1234                     until Ctrl-C or the end of 1234\n"
            "  pystrobe attach 1234 -d 10 -o out.html   ten seconds, a flame graph\n"
            "  pystrobe attach 1234 -o a.strobe         record now, `pystrobe report` later\n"
-           "  pystrobe attach 1234 -r 100 --mode cpu   100 Hz, processor time only\n");
+           "  pystrobe attach 1234 -r 100 --mode cpu   100 Hz, processor time only\n"
+           "  pystrobe attach 1234 --native            C and C++ functions too\n");
   app.add_option("PID", raw.pid, "The process to sample")->required();
   AddRecording(app, raw);
   auto help = Parse(app, "attach", words);
@@ -307,9 +312,6 @@ Result<Command> ParseRun(Words words) {
          "Sample from inside, by CPU time (with --mode\nwall by elapsed time): the interpreter "
          "must have\nthe Python package pystrobe")
       ->group("Program");
-  app.add_flag("--native", raw.native,
-               "With --in-process: show C and C++ functions too,\nbetween Python's")
-      ->group("Program");
   AddRecording(app, raw);
   const size_t count = CountOptionWords(app, words);
   auto help = Parse(app, "run", words.first(count));
@@ -338,10 +340,6 @@ Result<Command> ParseRun(Words words) {
   if (!record) return std::unexpected(record.error());
   options.record = *std::move(record);
   options.in_process = raw.in_process;
-  options.native = raw.native;
-  if (options.native && !options.in_process) {
-    return Usage("Add --in-process.", "--native is for programs that sample themselves");
-  }
   if (options.in_process) {
     if (auto fits = CheckInProcess(raw, options); !fits) return std::unexpected(fits.error());
   }
@@ -377,10 +375,7 @@ Result<Command> ParseDump(Words words) {
   if (!pid) return std::unexpected(pid.error());
   auto pause = UnderstandPause(raw.pause);
   if (!pause) return std::unexpected(pause.error());
-  if (raw.native && *pause != remote::PauseMode::kAuto && *pause != remote::PauseMode::kPtrace) {
-    return Usage("Leave one of them out.", "--native stops threads by ptrace, not by --pause {}",
-                 raw.pause);
-  }
+  if (auto fits = CheckNative(raw, *pause); !fits) return std::unexpected(fits.error());
   return DumpVerbOptions{*pid, raw.json, raw.locals, raw.native, *pause};
 }
 

@@ -50,7 +50,6 @@ struct RunOptions {
   RecordOptions record;
   std::optional<std::string> python;  ///< --python
   bool in_process = false;            ///< --in-process
-  bool native = false;                ///< --native, with --in-process
   bool is_command = false;            ///< behind "--": any program, not an argument of Python's
   std::vector<std::string>
       program;  ///< script and arguments, "-m" module and arguments, or command

@@ -66,7 +66,7 @@ std::string SettingsInside(const RunOptions& run, int descriptor) {
   if (by_wall && options.sampler.max_overhead > 0) {
     settings += fmt::format(",max_overhead={}", options.sampler.max_overhead);
   }
-  if (run.native) settings += ",native=1";
+  if (run.record.sampler.native) settings += ",native=1";
   return settings;
 }
 

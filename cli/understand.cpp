@@ -28,6 +28,14 @@ Result<remote::PauseMode> UnderstandPause(const std::string& text) {
   return Usage("It is one of auto, preempt, ptrace, none.", "--pause '{}' is not known", text);
 }
 
+Result<void> CheckNative(const RawOptions& raw, remote::PauseMode pause) {
+  if (!raw.native || pause == remote::PauseMode::kAuto || pause == remote::PauseMode::kPtrace) {
+    return {};
+  }
+  return Usage("Leave one of them out.", "--native stops threads by ptrace, not by --pause {}",
+               raw.pause);
+}
+
 Result<View> UnderstandView(const RawOptions& raw) {
   View view;
   if (!raw.mode.empty()) {
@@ -160,7 +168,9 @@ Result<RecordOptions> UnderstandRecord(const RawOptions& raw) {
   constexpr double kDefaultShare = 0.01;
   auto pause = UnderstandPause(raw.pause);
   if (!pause) return std::unexpected(pause.error());
+  if (auto fits = CheckNative(raw, *pause); !fits) return std::unexpected(fits.error());
   options.sampler.pause = *pause;
+  options.sampler.native = raw.native;
   options.sampler.pystrobe_version = PYSTROBE_VERSION;
   options.sampler.max_overhead = kDefaultShare;
   if (*pause == remote::PauseMode::kNone) options.sampler.max_overhead = 0;

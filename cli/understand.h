@@ -30,6 +30,8 @@ std::unexpected<Error> Usage(std::string hint, fmt::format_string<Args...> forma
 }
 
 Result<remote::PauseMode> UnderstandPause(const std::string& text);
+/// Refuses --native where nothing stops threads by ptrace.
+Result<void> CheckNative(const RawOptions& raw, remote::PauseMode pause);
 Result<View> UnderstandView(const RawOptions& raw);
 /// -f without -o stands for standard output.
 Result<std::vector<OutputRequest>> UnderstandOutputs(const RawOptions& raw);

@@ -29,6 +29,8 @@ struct Mapping {
   bool readable = false, writable = false, executable = false;
   bool deleted = false;  ///< the kernel's " (deleted)" was behind the path
   std::string path;      ///< empty for anonymous memory; "[heap]" and the like as they are
+
+  friend bool operator==(const Mapping&, const Mapping&) = default;
 };
 
 std::vector<Mapping> ParseMaps(std::string_view text);

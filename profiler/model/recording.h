@@ -78,9 +78,9 @@ struct Quality {
   std::optional<int64_t> limited_ns;
   uint64_t cpu_ns = 0;         ///< CPU time of all threads together; 0 in older files
   uint64_t unseen_cpu_ns = 0;  ///< of `cpu_ns`: without a stack, as unseen_ns
-  uint64_t native_cut = 0;     ///< of `taken`: native frames that do not reach the thread's first
+  uint64_t native_cut = 0;     ///< stacks with native frames that do not reach the thread's first
                                ///< function; those further in are in the stack
-  uint64_t native_unfit = 0;   ///< of `taken`: native frames that fit no place between those of
+  uint64_t native_unfit = 0;   ///< stacks with native frames that fit no place between those of
                                ///< Python; those of the innermost C functions are in the stack
 
   friend bool operator==(const Quality&, const Quality&) = default;

@@ -114,8 +114,8 @@ class Quality:
     limited_ns: int | None
     cpu_ns: int  #: CPU time of all threads together; 0 in older files
     unseen_cpu_ns: int  #: of it, without a look at the thread
-    native_cut: int  #: samples whose native frames do not reach the thread's first function
-    native_unfit: int  #: samples whose native frames and Python frames did not fit together
+    native_cut: int  #: stacks with native frames that do not reach the thread's first function
+    native_unfit: int  #: stacks whose native frames and Python frames did not fit together
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -26,6 +27,15 @@ constexpr uint64_t kMostInMemory = uint64_t{1} << 20;
 bool IsSame(const Module& a, const Module& b) {
   return a.path == b.path && a.inode == b.inode && a.image.range().start == b.image.range().start &&
          a.image.range().end == b.image.range().end && a.image.build_id() == b.image.build_id();
+}
+
+/// Where instructions come from: what is mapped without a file, as heaps are, comes and goes.
+std::vector<Mapping> CodeOf(const std::vector<Mapping>& mappings) {
+  std::vector<Mapping> code;
+  std::ranges::copy_if(mappings, std::back_inserter(code), [](const Mapping& mapping) {
+    return mapping.executable && !mapping.path.empty();
+  });
+  return code;
 }
 
 // libdwfl keeps a module whose name and addresses are what they were: the name tells all of it.
@@ -70,9 +80,12 @@ Result<Binaries> Binaries::Of(pid_t pid, const pyabi::Memory& memory) {
   return binaries;
 }
 
-Result<void> Binaries::Refresh() {
+Result<Binaries::Change> Binaries::Refresh() {
   auto mappings = ReadMaps(pid_);
   if (!mappings) return std::unexpected(mappings.error());
+  std::vector<Mapping> code = CodeOf(*mappings);
+  if (code == code_) return Change::kNone;
+  code_ = std::move(code);
   std::vector<std::unique_ptr<File>> before = std::exchange(files_, {});
   dwfl_report_begin(dwfl_.get());
   for (Module& module : FindModules(*memory_, *mappings)) {
@@ -89,7 +102,8 @@ Result<void> Binaries::Refresh() {
     *userdata = file.get();
   }
   dwfl_report_end(dwfl_.get(), nullptr, nullptr);
-  return {};
+  const bool all_there = std::ranges::all_of(before, [](const auto& file) { return !file; });
+  return all_there ? Change::kCame : Change::kWent;
 }
 
 Binaries::File* Binaries::FileAt(Address pc) const {

@@ -6,11 +6,13 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "profiler/base/error.h"
+#include "profiler/base/proc.h"
 #include "sampler/native/elf_image.h"
 #include "sampler/native/native_place.h"
 #include "sampler/native/unwind_rule.h"
@@ -33,8 +35,11 @@ class Binaries {
   Binaries& operator=(Binaries&&) noexcept;
   ~Binaries();
 
+  /// Since the Refresh before, files have come; or some have gone too, in whose place others may
+  /// be.
+  enum class Change : uint8_t { kNone, kCame, kWent };
   /// Reads anew what is mapped. What is still where it was stays known.
-  Result<void> Refresh();
+  Result<Change> Refresh();
 
   /// How to unwind from `pc`, and for which other instructions it is the same.
   RuleRange RuleAt(Address pc);
@@ -63,6 +68,7 @@ class Binaries {
 
   pid_t pid_;
   const pyabi::Memory* memory_;
+  std::vector<Mapping> code_;                 // what files_ were found in
   std::vector<std::unique_ptr<File>> files_;  // by address; outlive dwfl_, which refers to them
   std::unique_ptr<Dwfl, DwflEnd> dwfl_;
 };

@@ -36,9 +36,11 @@ inline constexpr std::array<Register, 6> kCalleeSaved = {kRbx, kRbp, kR12, kR13,
 /// By Register. Of callers only the callee-saved ones, kRsp and kRip are true.
 struct Registers {
   std::array<Address, kRegisterCount> value{};
+  uint32_t unknown = 0;  ///< those that nobody told: 1 << Register
 
   Address pc() const { return value[kRip]; }
   Address sp() const { return value[kRsp]; }
+  bool Knows(Register which) const { return (unknown >> which & 1) == 0; }
 };
 
 /// Of the stack, behind the stack pointer, what functions may use (the same, 3.2.2). A register

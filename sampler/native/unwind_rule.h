@@ -52,7 +52,7 @@ enum class StepResult : uint8_t {
   kUnknown,     ///< there is no rule
   kNotAsked,    ///< no rule is known here; elsewhere one may be
   kFull,        ///< the list has no room for more
-  kUnreadable,  ///< what the rule asks for could not be read
+  kUnreadable,  ///< what the rule asks for could not be read, or is a register that nobody told
   kStuck,       ///< the caller's frame would not lie further out
 };
 
@@ -88,6 +88,7 @@ StepResult LeaveSignal(Copy& copy, Registers& registers) {
 
 template <typename Copy>
 bool FindCfa(Copy& copy, const UnwindRule& rule, const Registers& registers, Address& cfa) {
+  if (!registers.Knows(rule.base)) return false;
   cfa = registers.value[rule.base] + static_cast<Address>(int64_t{rule.offset});
   if (rule.cfa == UnwindRule::Cfa::kPlt) {
     constexpr Address kEntryBytes = 16;
@@ -121,6 +122,7 @@ StepResult StepOver(Copy& copy, const UnwindRule& rule, Registers& registers) {
     if (rule.saved[i] == UnwindRule::kUnchanged) continue;
     const Address at = origin + static_cast<Address>(int64_t{rule.saved[i]});
     if (!unwind::Load(copy, at, caller.value[kCalleeSaved[i]])) return StepResult::kUnreadable;
+    caller.unknown &= ~(uint32_t{1} << kCalleeSaved[i]);
   }
   registers = caller;
   return caller.pc() == 0 ? StepResult::kOutermost : StepResult::kStepped;

@@ -44,6 +44,7 @@ void CopyJob::Run() {
   CopyWithWitness();
   descheduled = OwnUseNow().switches != before.switches || sched_getcpu() != own_cpu;
   LookAtSubject();
+  TakeNative();
   took = descheduled ? ThreadCpuNow() - before.cpu : MonotonicNow() - began;
   ConfirmPlans();
 }
@@ -54,6 +55,7 @@ void CopyJob::RunUnproved() {
   Copy();
   if (witness.rseq_cpu_id != 0) ReadWitness();
   LookAtSubject();
+  TakeNative();
 }
 
 void CopyJob::RunBeside(int held_cpu) {
@@ -311,6 +313,17 @@ void CopyJob::LookAtSubject() {
   subject_look->unsure = ahead_of_switch.has_value();
   if (!subject_look->in_pause || !awake_before) return;
   subject_look->awake = IsAwake().value_or(true);
+}
+
+void CopyJob::TakeNative() {
+  if (!native_of) return;
+  StoppedStack& native = threads.front()->native;
+  char text[256];
+  if (stopped) {
+    native.Take(native_of->tid, *memory);
+  } else {
+    native.TakeAsleep(ReadInto(witness.syscall_fd, text), native_of->thread_pointer, *memory);
+  }
 }
 
 // Taken off its CPU it is charged what it ran there; one that waits for a CPU is charged nothing.

@@ -20,6 +20,7 @@
 #include "sampler/pyabi/walk.h"
 #include "sampler/remote/process_memory.h"
 #include "sampler/remote/stack_plan.h"
+#include "sampler/remote/stopped_stack.h"
 #include "sampler/remote/task_clock.h"
 
 namespace pystrobe::remote {
@@ -38,6 +39,7 @@ struct ThreadCopy {
   std::optional<pyabi::WalkResult> walk;                  ///< as far as it came
   pyabi::WalkStatus status = pyabi::WalkStatus::kBroken;  ///< kMissing: cut where it got too long
   std::vector<FrameLocals> locals;  ///< of `frames`, where the job asks for them
+  StoppedStack native;              ///< of the subject, where the job asks for it
 };
 
 /// The words of a GIL that matter, as they were at the end of the copy.
@@ -123,6 +125,13 @@ struct CopyJob {
   bool awake_before = true;              ///< with `ahead_of_switch` not known
   std::optional<SchedStat> stat_before;  ///< the same; with `ahead_of_switch` not known
   bool locals = false;                   ///< read local variables too: some microseconds for each
+  /// Take along what native frames are unwound from, of the subject, which is held by ptrace or
+  /// sleeps.
+  struct NativeOf {
+    pid_t tid = 0;
+    Address thread_pointer = 0;  ///< its pthread_self()
+  };
+  std::optional<NativeOf> native_of;
   bool stopped = false;  ///< the subject is held by ptrace, and looks asleep therefore
   bool alone = true;     ///< no other copy is begun with this one
   /// Made ahead of its time, as the subject had the lock and nobody else did since this count:
@@ -212,6 +221,7 @@ struct CopyJob {
   void ReadWitness();
   std::optional<Place> ReadPlace() const;
   void LookAtSubject();
+  void TakeNative();
   std::optional<bool> IsAwake() const;
   /// Whether the subject, of which the kernel says `now` in the pause, had a CPU before it.
   OnCpu WasOnCpu(const SchedStat& now) const;

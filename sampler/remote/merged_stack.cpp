@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/remote/merged_stack.h"
 
-#include <utility>
-
 #include "sampler/remote/region_frames.h"
 
 namespace pystrobe::remote {
@@ -26,42 +24,24 @@ std::vector<NamedFrame> NameFrames(CodeCache& codes, const pyabi::Layout& layout
   return named;
 }
 
-StackMerger::Merged StackMerger::Merge(StackId base, std::span<const NamedFrame> frames,
-                                       std::span<const native::Address> instructions,
-                                       bool is_whole) {
+std::vector<uint8_t> RunBeginnings(std::span<const NamedFrame> frames) {
+  std::vector<uint8_t> begins;
+  begins.reserve(frames.size());
+  for (const NamedFrame& frame : frames) begins.push_back(frame.begins_run ? 1 : 0);
+  return begins;
+}
+
+native::MergeResult CodeMerger::Merge(std::span<const native::Address> instructions, bool is_whole,
+                                      std::span<const uint8_t> begins_run,
+                                      std::vector<MergedFrame>& merged) {
   kinds_.clear();
   for (const native::Address instruction : instructions) {
     kinds_.push_back(native_.Of(instruction).kind);
   }
-  begins_run_.clear();
-  for (const NamedFrame& frame : frames) begins_run_.push_back(frame.begins_run ? 1 : 0);
-  Merged merged{.stack = base};
-  merged.result = native::Merge(kinds_, is_whole, begins_run_, merged_);
-  for (size_t i = merged_.size(); i-- > 0;) {
-    const MergedFrame& frame = merged_[i];
-    if (frame.is_native) {
-      merged.stack = PushNative(merged.stack, instructions[frame.index]);
-    } else if (const auto id = frames[frame.index].frame) {
-      merged.stack = PushRegions(tables_, merged.stack, frames[frame.index].region);
-      merged.stack = tables_.Push(merged.stack, *id);
-    }
-  }
-  return merged;
+  return native::Merge(kinds_, is_whole, begins_run, merged);
 }
 
-StackId StackMerger::PushNative(StackId stack, native::Address instruction) {
-  auto known = frames_of_.find(instruction);
-  if (known == frames_of_.end()) {
-    if (frames_of_.size() >= kMostKnown) frames_of_.clear();
-    known = frames_of_.insert_or_assign(instruction, FramesOf(instruction)).first;
-  }
-  const std::vector<FrameId>& frames = known->second;
-  for (size_t i = frames.size(); i-- > 0;) stack = tables_.Push(stack, frames[i]);
-  return stack;
-}
-
-std::vector<FrameId> StackMerger::FramesOf(native::Address instruction) {
-  const native::NativePlace& place = native_.Of(instruction).place;
+void NativeFrameIds::Set(native::Address instruction, const native::NativePlace& place) {
   std::vector<FrameId> frames;
   const auto add = [&](std::string_view name, std::string_view file, uint32_t line) {
     const FunctionId function =
@@ -74,7 +54,43 @@ std::vector<FrameId> StackMerger::FramesOf(native::Address instruction) {
     add(name, function.file.empty() ? place.binary : function.file, function.line);
   }
   if (frames.empty()) add(native::NameOfUnknown(place, instruction), place.binary, 0);
-  return frames;
+  frames_of_.insert_or_assign(instruction, std::move(frames));
+}
+
+StackId NativeFrameIds::Push(StackId stack, native::Address instruction) const {
+  const std::vector<FrameId>& frames = frames_of_.find(instruction)->second;
+  for (size_t i = frames.size(); i-- > 0;) stack = tables_.Push(stack, frames[i]);
+  return stack;
+}
+
+StackId PushMerged(Tables& tables, const NativeFrameIds& ids, StackId base,
+                   std::span<const NamedFrame> frames,
+                   std::span<const native::Address> instructions,
+                   std::span<const MergedFrame> merged) {
+  StackId stack = base;
+  for (size_t i = merged.size(); i-- > 0;) {
+    const MergedFrame& frame = merged[i];
+    if (frame.is_native) {
+      stack = ids.Push(stack, instructions[frame.index]);
+    } else if (const auto id = frames[frame.index].frame) {
+      stack = tables.Push(PushRegions(tables, stack, frames[frame.index].region), *id);
+    }
+  }
+  return stack;
+}
+
+StackMerger::Merged StackMerger::Merge(StackId base, std::span<const NamedFrame> frames,
+                                       std::span<const native::Address> instructions,
+                                       bool is_whole) {
+  Merged done;
+  done.result = merger_.Merge(instructions, is_whole, RunBeginnings(frames), merged_);
+  if (ids_.size() >= kMostKnown) ids_.Clear();
+  for (const MergedFrame& frame : merged_) {
+    if (!frame.is_native || ids_.Has(instructions[frame.index])) continue;
+    ids_.Set(instructions[frame.index], native_.Of(instructions[frame.index]).place);
+  }
+  done.stack = PushMerged(tables_, ids_, base, frames, instructions, merged_);
+  return done;
 }
 
 }  // namespace pystrobe::remote

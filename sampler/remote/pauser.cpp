@@ -203,6 +203,8 @@ bool Pauser::Busy(int cpu) const {
 
 PauseOutcome Pauser::CopyByPtrace(CopyJob& job, pid_t tid) {
   if (tracer_ == nullptr) {
+    // Where others have all CPUs, what is to be seen is over before a tracer has its turn.
+    const ScopedPromptness for_tracer(Urgency::kAtOnce);
     auto tracer = Tracer::Start();
     if (!tracer) {
       failure_ = tracer.error();

@@ -17,8 +17,12 @@ namespace {
 
 // A thread that waits for a CPU stops when it gets one; one that waits for a disk may take seconds.
 constexpr Nanoseconds kPatience = std::chrono::milliseconds(100);
+// It stands still until we look again: that is short while it may come soon, as long as others have
+// its CPU, and what looking takes is little beside it.
 constexpr Nanoseconds kShortestNap = std::chrono::microseconds(5);
-constexpr Nanoseconds kLongestNap = std::chrono::milliseconds(1);
+constexpr Nanoseconds kLongestNap = std::chrono::microseconds(50);
+constexpr Nanoseconds kSoon = std::chrono::milliseconds(20);
+constexpr Nanoseconds kLateNap = std::chrono::milliseconds(1);
 
 /// A traced thread that ended stays until its tracer took notice; but the end of a child of ours is
 /// for whoever reaps it.
@@ -51,12 +55,13 @@ void PtraceStop::Resume() {
 
 PtraceStop::State PtraceStop::WaitUntilStopped() {
   stopped_since_ = MonotonicNow();
-  const Nanoseconds deadline = stopped_since_ + kPatience;
+  const Nanoseconds asked = stopped_since_;
   Nanoseconds nap = kShortestNap;
   for (;;) {
     const State state = Look();
-    if (state != State::kWaiting || stopped_since_ >= deadline) return state;
-    std::this_thread::sleep_for(nap);
+    const Nanoseconds waited = stopped_since_ - asked;
+    if (state != State::kWaiting || waited >= kPatience) return state;
+    std::this_thread::sleep_for(waited < kSoon ? nap : kLateNap);
     nap = std::min(2 * nap, kLongestNap);
   }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sampler/remote/native_stacks.h"
 #include "sampler/remote/rseq.h"
 
 namespace pystrobe::remote {
@@ -65,6 +66,9 @@ void SampledThread::Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy) {
   const uint32_t generation = job.layout->interpreter.code_object_generation;
   job.generation_address = generation == pyabi::kAbsent ? 0 : thread_.interpreter + generation;
   job.locals = context_.locals;
+  job.native_of.reset();
+  if (context_.native != nullptr) job.native_of = {thread_.tid, thread_.pthread};
+  job.stopped = false;
   job.witness = Witness();
   job.awake_before = true;
   job.ahead_of_switch.reset();
@@ -97,16 +101,28 @@ bool SampledThread::TakeCopy(const Tick& tick, uint8_t flags, const std::optiona
     Miss(tick);
     return true;
   }
-  const bool complete = copy_.status == pyabi::WalkStatus::kComplete;
-  const bool named = path_.Take(copy_.frames, common, complete, tick.time);
+  if (!TakeStack(common, tick.time)) found.flags |= kSampleIncomplete;
   locals_ = std::move(copy_.locals);
-  if (!named) found.flags |= kSampleIncomplete;
   found.stack = stack();
   has_stack_ = true;
   standing_flags_ = found.flags & kStandingFlags;
   copied_ = found.task.stat;
   if (current_) kernel_.ledger().Take(found);
   return true;
+}
+
+bool SampledThread::TakeStack(size_t common, Nanoseconds now) {
+  const bool complete = copy_.status == pyabi::WalkStatus::kComplete;
+  if (context_.native == nullptr) {
+    const bool named = path_.Take(copy_.frames, common, complete, now);
+    stack_ = path_.stack();
+    return named;
+  }
+  const uint64_t unnamed = context_.codes.unnamed();
+  auto frames = NameFrames(context_.codes, context_.target.layout(), copy_.frames, now);
+  stack_ = context_.native->Add(complete ? kEmptyStack : context_.codes.incomplete_stack(),
+                                std::move(frames), std::exchange(copy_.native, {}));
+  return context_.codes.unnamed() == unnamed;
 }
 
 }  // namespace pystrobe::remote

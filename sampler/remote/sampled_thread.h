@@ -21,15 +21,18 @@
 
 namespace pystrobe::remote {
 
+class NativeStacks;
+
 /// What all threads of one run share; outlives them.
 struct RunContext {
   const Target& target;
   Tables& tables;
   CodeCache& codes;
-  Nanoseconds start;             ///< of the recording: Sample::time_ns counts from it
-  std::vector<Sample>& samples;  ///< where samples go
-  bool locals = false;           ///< take local variables with the stacks
-  TaskFiles files{};             ///< of the threads' own
+  Nanoseconds start;               ///< of the recording: Sample::time_ns counts from it
+  std::vector<Sample>& samples;    ///< where samples go
+  bool locals = false;             ///< take local variables with the stacks
+  TaskFiles files{};               ///< of the threads' own
+  NativeStacks* native = nullptr;  ///< where stacks have C functions too
 };
 
 /// Which names a stack must have.
@@ -90,9 +93,10 @@ class SampledThread {
   /// The thread was found gone.
   void Miss(const Tick& now) { kernel_.ledger().Miss(now); }
 
-  /// The last stack taken, and those of kStandingFlags that it had.
+  /// The last stack taken, as NativeStacks::Add has it where it is of those; and those of
+  /// kStandingFlags that it had.
   bool has_stack() const { return has_stack_; }
-  StackId stack() const { return path_.stack(); }
+  StackId stack() const { return stack_; }
   uint8_t standing_flags() const { return standing_flags_; }
   /// As of that: the thread's time was this interpreter's.
   bool current() const { return current_; }
@@ -102,6 +106,8 @@ class SampledThread {
  private:
   /// How to prove that it stood still.
   CpuWitness Witness();
+  /// Makes stack() that of the copy. False where a frame has no name.
+  bool TakeStack(size_t common, Nanoseconds now);
 
   RunContext& context_;
   PyThread thread_;
@@ -114,6 +120,7 @@ class SampledThread {
   int last_cpu_ = 0;
 
   bool has_stack_ = false;
+  StackId stack_ = kEmptyStack;
   bool current_ = true;
   uint8_t standing_flags_ = 0;
   SchedStat copied_;  // what the kernel said when the last stack was taken

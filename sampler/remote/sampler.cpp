@@ -25,7 +25,7 @@ Sampler::~Sampler() = default;
 Result<std::unique_ptr<Sampler>> Sampler::Attach(pid_t pid, const SamplerOptions& options) {
   auto target = Target::Open(pid);
   if (!target) return std::unexpected(target.error());
-  if (options.pause == PauseMode::kPtrace) {
+  if (options.pause == PauseMode::kPtrace || options.native) {
     if (auto free = CheckFreeToTrace(pid); !free) return std::unexpected(free.error());
   }
   auto impl = std::make_unique<Impl>(Impl{std::move(*target), options, {}});

@@ -35,6 +35,8 @@ struct SamplerOptions {
   /// Lower the rate so that the target is held at most this share of the time; 0 = obey rate_hz.
   double max_overhead = 0;
   PauseMode pause = PauseMode::kAuto;
+  /// C and C++ functions too, between Python's: with kAuto and kPtrace, which it comes to.
+  bool native = false;
   std::optional<Nanoseconds> duration;
   std::string pystrobe_version;
 };

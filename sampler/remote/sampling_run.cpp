@@ -40,7 +40,7 @@ SamplingRun::SamplingRun(const Target& target, const SamplerOptions& options, Re
       codes_(target, tables_, quality),
       context_{target, tables_, codes_, start_, samples_},
       threads_(context_),
-      pauser_(options.pause, own_process_),
+      pauser_(options.native ? PauseMode::kPtrace : options.pause, own_process_),
       ticks_(context_, threads_, pauser_),
       upkeep_(context_, threads_),
       deadlines_(start_, options.rate_hz, static_cast<uint64_t>(start_.count())),
@@ -49,6 +49,12 @@ SamplingRun::SamplingRun(const Target& target, const SamplerOptions& options, Re
       next_append_(start_ + kAppendInterval) {}
 
 Result<void> SamplingRun::Start() {
+  if (options_.native) {
+    auto native = NativeStacks::Start(target_, tables_, quality_);
+    if (!native) return std::unexpected(native.error());
+    native_ = *std::move(native);
+    context_.native = native_.get();
+  }
   if (auto listed = upkeep_.Begin(tick_); !listed) return listed;
   Begin();
   // A first look at once: it also shows which way of pausing there is.
@@ -132,7 +138,7 @@ Result<std::optional<EndReason>> SamplingRun::TakeOver() {
   if (now >= next_append_ || samples_.size() >= kBatch) {
     threads_.FlushAll();
     ReadProcessCpu();
-    if (auto sent = Append(now); !sent) return std::unexpected(sent.error());
+    if (auto sent = Append(now, false); !sent) return std::unexpected(sent.error());
     next_append_ = now + kAppendInterval;
   }
   return std::nullopt;
@@ -222,7 +228,7 @@ Result<void> SamplingRun::Finish() {
   threads_.UpdateNames();
   AddUnsampled();
   // The recording ends with the last look: what comes after it, a slow disk say, is no part of it.
-  if (auto sent = Append(tick_.time); !sent) return sent;
+  if (auto sent = Append(tick_.time, true); !sent) return sent;
   UpdateFigures(tick_.time);
   quality_.complete = true;
   return sink_.Finish(tables_, quality_);
@@ -285,6 +291,7 @@ Metadata SamplingRun::MakeMetadata() const {
   metadata.pause_mode = PauseModeName(pauser_.mode_in_use());
   metadata.wanted_rate_hz = options_.rate_hz;
   metadata.max_overhead = options_.max_overhead;
+  metadata.native = options_.native;
   return metadata;
 }
 
@@ -316,20 +323,32 @@ void SamplingRun::UpdateFigures(Nanoseconds now) {
   quality_.cpu_source = threads_.exact_clock() ? "schedstat" : "stat";
 }
 
-Result<void> SamplingRun::Append(Nanoseconds now) {
+Result<void> SamplingRun::Append(Nanoseconds now, bool last) {
   UpdateFigures(now);
-  quality_.samples += samples_.size();
-  for (const Sample& sample : samples_) {
+  const std::span<const Sample> finished(samples_.data(), CountFinished(last));
+  quality_.samples += finished.size();
+  for (const Sample& sample : finished) {
     quality_.thread_ns += sample.wall_ns;
     quality_.cpu_ns += sample.cpu_ns;
     if ((sample.flags & kSampleUnseen) == 0) continue;
     quality_.unseen_ns += sample.wall_ns;
     quality_.unseen_cpu_ns += sample.cpu_ns;
   }
-  auto result = sink_.Append(tables_, samples_, quality_);
+  auto result = sink_.Append(tables_, finished, quality_);
   sink_failed_ = !result;
-  samples_.clear();
+  samples_.erase(samples_.begin(), samples_.begin() + static_cast<std::ptrdiff_t>(finished.size()));
   return result;
+}
+
+size_t SamplingRun::CountFinished(bool last) {
+  if (native_ == nullptr) return samples_.size();
+  native_->Make(last);
+  const auto made = [this](StackId stack) { return native_->Made(stack); };
+  for (Sample& sample : samples_) sample.stack = made(sample.stack);
+  threads_.ReplaceStacks(made);
+  native_->Forget();
+  const auto first = std::ranges::find_if_not(samples_, NativeStacks::IsMade, &Sample::stack);
+  return static_cast<size_t>(first - samples_.begin());
 }
 
 }  // namespace pystrobe::remote

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "sampler/remote/code_cache.h"
 #include "sampler/remote/deadlines.h"
+#include "sampler/remote/native_stacks.h"
 #include "sampler/remote/pauser.h"
 #include "sampler/remote/promptness.h"
 #include "sampler/remote/rate_governor.h"
@@ -68,7 +70,10 @@ class SamplingRun {
   EndReason HowItEnded() const;
   void Count(const TickOutcome& outcome);
   void UpdateFigures(Nanoseconds now);
-  Result<void> Append(Nanoseconds now);
+  /// Gives the sink what is finished; `last`: all.
+  Result<void> Append(Nanoseconds now, bool last);
+  /// How many samples, from the first on, have their stacks.
+  size_t CountFinished(bool last);
 
   const Target& target_;
   const SamplerOptions& options_;
@@ -82,6 +87,7 @@ class SamplingRun {
   Tables tables_;
   std::vector<Sample> samples_;
   CodeCache codes_;
+  std::unique_ptr<NativeStacks> native_;  // where asked for
   RunContext context_;
   ThreadTable threads_;
   Pauser pauser_;

@@ -10,7 +10,7 @@ constexpr size_t kBatch = 32;
 }  // namespace
 
 void Sleepers::Take(const Tick& tick) {
-  if (context_.locals || !threads_.exact_clock()) return;
+  if (context_.locals || context_.native != nullptr || !threads_.exact_clock()) return;
   for (const auto& domain : threads_.domains()) {
     for (SampledThread* thread : domain->threads) {
       if (thread->has_stack() || !thread->MayHaveRun(tick) || thread->clock().Running()) continue;

@@ -13,7 +13,8 @@ namespace pystrobe::remote {
 /// on none until after it, stood still: nothing needs to be paused. So a target with thousands of
 /// sleeping threads has all their stacks within milliseconds, and only those that run are left to
 /// TickSampler. Takes nothing where the kernel keeps no scheduler statistics, nor with local
-/// variables, which other threads may change. [one thread: the pacer]
+/// variables, which other threads may change, nor with native frames, which are copied thread by
+/// thread. [one thread: the pacer]
 class Sleepers {
  public:
   Sleepers(RunContext& context, ThreadTable& threads) : context_(context), threads_(threads) {}

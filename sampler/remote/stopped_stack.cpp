@@ -6,11 +6,15 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
 namespace pystrobe::remote {
 namespace {
 
-// Read at once: a stack ends where its mapping does, somewhere in a piece.
-constexpr size_t kPiece = 16384, kPage = 4096;
+// Read at once, and then twice as much: a stack ends where its mapping does, somewhere in a piece.
+constexpr size_t kFirstPiece = 16384, kPage = 4096;
 
 native::Registers FromUser(const user_regs_struct& from) {
   native::Registers registers;
@@ -25,6 +29,33 @@ native::Registers FromUser(const user_regs_struct& from) {
   return registers;
 }
 
+/// Takes the last word off `text`, a number with 0x before it.
+std::optional<Address> TakeLastNumber(std::string_view& text) {
+  const size_t at = text.rfind(" 0x");
+  if (at == std::string_view::npos) return std::nullopt;
+  Address number = 0;
+  const char* const end = text.data() + text.size();
+  if (std::from_chars(text.data() + at + 3, end, number, 16).ptr != end) return std::nullopt;
+  text = text.substr(0, at);
+  return number;
+}
+
+/// The number of the call and its arguments, or -1 outside of one, then the stack pointer and where
+/// the thread stands (proc(5)).
+std::optional<native::Registers> FromSyscall(std::string_view text) {
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  const auto pc = TakeLastNumber(text);
+  const auto sp = TakeLastNumber(text);
+  if (!pc || !sp) return std::nullopt;
+  native::Registers registers;
+  registers.value[native::kRip] = *pc;
+  registers.value[native::kRsp] = *sp;
+  for (const native::Register saved : native::kCalleeSaved) {
+    registers.unknown |= uint32_t{1} << saved;
+  }
+  return registers;
+}
+
 }  // namespace
 
 bool StoppedStack::Take(pid_t tid, const pyabi::Memory& memory) {
@@ -33,20 +64,42 @@ bool StoppedStack::Take(pid_t tid, const pyabi::Memory& memory) {
   bytes_.clear();
   if (ptrace(PTRACE_GETREGSET, tid, reinterpret_cast<void*>(NT_PRSTATUS), &into) != 0) return false;
   registers_ = FromUser(user);
+  // The number of the system call, negative outside of any (arch/x86/entry).
+  in_kernel_ = static_cast<int64_t>(user.orig_rax) >= 0;
+  TakeBytes(memory, user.fs_base);
+  return true;
+}
+
+bool StoppedStack::TakeAsleep(std::string_view syscall_text, Address thread_pointer,
+                              const pyabi::Memory& memory) {
+  bytes_.clear();
+  const auto registers = FromSyscall(syscall_text);
+  if (!registers) return false;
+  registers_ = *registers;
+  in_kernel_ = false;
+  TakeBytes(memory, thread_pointer);
+  return true;
+}
+
+// Behind a stack other memory may follow without a gap.
+void StoppedStack::TakeBytes(const pyabi::Memory& memory, Address thread_pointer) {
   begin_ = registers_.sp() - native::kRedZone;
-  size_t step = kPiece - begin_ % kPage;
-  while (bytes_.size() < kMostBytes) {
+  size_t most = kMostBytes;
+  if (thread_pointer > begin_) most = std::min<size_t>(most, thread_pointer - begin_);
+  size_t step = kFirstPiece - begin_ % kPage;
+  while (bytes_.size() < most) {
     const size_t have = bytes_.size();
+    step = std::min(step, most - have);
     bytes_.resize(have + step);
     if (memory.Read(begin_ + have, bytes_.data() + have, step)) {
-      step = kPiece;
+      step = have + step;
       continue;
     }
     bytes_.resize(have);
     if (step <= kPage) break;
-    step = kPage - (begin_ + have) % kPage;
+    // The last piece of what is there, page by page's half.
+    step = (step / 2 + kPage - 1) / kPage * kPage - (begin_ + have) % kPage;
   }
-  return true;
 }
 
 }  // namespace pystrobe::remote

@@ -152,7 +152,11 @@ void ThreadLedger::Take(Finding found) {
     return;
   }
   const uint64_t cpu_ns = TakeCpu(tick, ClaimOf(found, awake, ran, has_rested), first);
-  if (cpu_ns > 0) found.flags |= kSampleOnCpu;
+  if (cpu_ns > 0) {
+    found.flags |= kSampleOnCpu;
+  } else {
+    found.flags = Flags(found.flags & ~kSampleKernel);
+  }
   if (tick.late()) found.flags |= kSampleLate;
   AddRun(found, cpu_ns);
 }
@@ -294,6 +298,12 @@ void ThreadLedger::SpreadRest() {
   if (unseen_cpu_ns_ == 0) return;
   timeline_.Add(timeline_.end(), std::exchange(unseen_cpu_ns_, 0), kEmptyStack,
                 kSampleOnCpu | kSampleUnseen);
+}
+
+void ThreadLedger::Replace(FunctionRef<StackId(StackId)> now) {
+  stack_ = now(stack_);
+  unlocked_stack_ = now(unlocked_stack_);
+  for (Run& run : runs_) run.stack = now(run.stack);
 }
 
 double ThreadLedger::DoubtfulWeight() const {

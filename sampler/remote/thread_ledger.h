@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "profiler/base/clock.h"
+#include "profiler/base/function_ref.h"
 #include "profiler/model/sample.h"
 #include "sampler/remote/task_clock.h"
 #include "sampler/remote/tick.h"
@@ -104,7 +105,8 @@ struct Finding {
   Tick tick;
   TaskLook task;
   StackId stack = kEmptyStack;
-  uint8_t flags = 0;  ///< of SampleFlag: kSampleGil, kSampleMarked, kSampleIncomplete
+  uint8_t flags = 0;  ///< of SampleFlag: kSampleGil, kSampleMarked, kSampleIncomplete;
+                      ///< kSampleKernel where the thread was in the kernel, if it was running
 };
 
 /// The account of one thread's time. Ticks come in rising order; not every tick needs to look at
@@ -164,6 +166,9 @@ class ThreadLedger {
   /// The last call of all, at `tick`: yields all that is left, also the CPU time that no stack was
   /// seen for. `lives`: the thread is there still.
   void Finish(const Tick& tick, bool lives);
+
+  /// Has each stack that is in no sample yet be what `now` says of it.
+  void Replace(FunctionRef<StackId(StackId)> now);
 
   bool gone() const { return life_.gone(); }
   /// True when the last look found the thread off CPU.

@@ -219,6 +219,10 @@ void ThreadTable::FlushAll() {
   for (const auto& [tid, thread] : kernel_threads_) thread->ledger().Flush();
 }
 
+void ThreadTable::ReplaceStacks(FunctionRef<StackId(StackId)> now) {
+  for (const auto& [tid, thread] : kernel_threads_) thread->ledger().Replace(now);
+}
+
 void ThreadTable::FinishAll(const Tick& tick) {
   for (const auto& [tid, thread] : kernel_threads_) thread->Finish(tick);
 }

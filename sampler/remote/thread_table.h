@@ -23,6 +23,7 @@ struct LockDomain {
   uint64_t switch_number = 0;  ///< as of the last copy
   size_t next_check = 0;       ///< round robin over idle threads
   size_t next_running = 0;     ///< and over those that run, where not all fit into one look
+  uint64_t locked_in = 0;      ///< the last tick that saw a thread with the lock
   SampledThread* last_subject = nullptr;
   Address missing_holder = 0;  ///< the lock's last holder, where it is none of `threads`
   Address sought_holder = 0;   ///< was missing when the threads were listed last
@@ -63,6 +64,8 @@ class ThreadTable {
   void BeginAt(Nanoseconds now);
   /// Yields what every thread has pending.
   void FlushAll();
+  /// As ThreadLedger::Replace, for all there are.
+  void ReplaceStacks(FunctionRef<StackId(StackId)> now);
   /// The last call but for figures and names: yields all that is left.
   void FinishAll(const Tick& tick);
   /// Names threads as the program does, where it does; else as the kernel does. The main thread of

@@ -54,8 +54,8 @@ void TickSampler::Start(const Tick& tick) {
 void TickSampler::StartLooks() {
   for (const auto& domain : threads_.domains()) {
     if (domain->threads.empty()) continue;
-    if (domain->free_threaded()) {
-      StartFree(*domain);
+    if (LooksAtEach(*domain)) {
+      StartEach(*domain);
     } else {
       StartLocked(*domain);
     }
@@ -139,11 +139,21 @@ void TickSampler::StartLocked(LockDomain& domain) {
   }
 }
 
-void TickSampler::StartFree(LockDomain& domain) {
-  CollectChanged(domain, true, nullptr, running_);
+void TickSampler::StartEach(LockDomain& domain) {
+  bool many = true;
+  uint64_t switch_number = 0;
+  if (!domain.free_threaded()) {
+    const auto gil = Peek(domain);
+    if (!gil) return;
+    SeekHolder(domain, *gil);
+    switch_number = gil->switch_number;
+    many = switch_number != domain.switch_number;
+  }
+  CollectChanged(domain, many, nullptr, running_);
   if (running_.empty()) outcome_.taken = true;
   for (SampledThread* thread : running_) {
     Look& look = NewLook(domain, thread);
+    look.switch_number = switch_number;
     // The others wait for their turn on that CPU, in Complete.
     if (!pauser_.Busy(thread->last_cpu())) Begin(look);
   }
@@ -215,7 +225,7 @@ void TickSampler::Complete(Look& look) {
     if (Good(look) || tries == kMostTries) break;
     ++outcome_.retries;
     if (!look.ticket.outcome.held) NoteIfGone(*look.subject);
-    if (!look.domain->free_threaded() && !ChooseAgain(look)) return;
+    if (!LooksAtEach(*look.domain) && !ChooseAgain(look)) return;
   }
   look.copied = look.ticket.outcome.copied && !IsHalfDone(look);
   if (look.copied) return;
@@ -253,7 +263,8 @@ bool TickSampler::IsHalfDone(const Look& look) {
 bool TickSampler::Good(const Look& look) const {
   const PauseOutcome& pause = look.ticket.outcome;
   if (pauser_.mode_in_use() == PauseMode::kNone) return pause.copied;
-  return pause.held && look.job.IsWhole() && !look.job.AnotherHoldsLock();
+  return pause.held && look.job.IsWhole() &&
+         (LooksAtEach(*look.domain) || !look.job.AnotherHoldsLock());
 }
 
 void TickSampler::Record(Look& look) {
@@ -309,7 +320,8 @@ bool TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved
   if (!proved && copy.status == WalkStatus::kComplete && IsPiece(copy)) {
     copy.status = WalkStatus::kIncomplete;
   }
-  uint8_t flags = look.job.HoldsLock(copy) ? kSampleGil : 0;
+  uint8_t flags = HoldsLock(look, copy) ? kSampleGil : 0;
+  if (context_.native != nullptr && copy.native.in_kernel()) flags |= kSampleKernel;
   if (!proved) flags |= kSampleMarked;
   if (copy.status != WalkStatus::kComplete) flags |= kSampleIncomplete;
   // Without names it is memory of a thread that has ended, most likely: no stack at all.
@@ -324,6 +336,14 @@ bool TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved
   outcome_.marked |= !proved;
   if ((thread.standing_flags() & kSampleIncomplete) != 0) outcome_.incomplete = true;
   return true;
+}
+
+// Of threads looked at one after the other several may have had the lock, in one tick.
+bool TickSampler::HoldsLock(const Look& look, const ThreadCopy& copy) {
+  if (!look.job.HoldsLock(copy)) return false;
+  LockDomain& domain = *look.domain;
+  if (!LooksAtEach(domain) || domain.free_threaded()) return true;
+  return std::exchange(domain.locked_in, tick_.number) != tick_.number;
 }
 
 // Of copies without proof, that were walked to an end.

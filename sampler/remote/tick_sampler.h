@@ -28,7 +28,8 @@ struct TickOutcome {
 
 /// Under a GIL the holder is the subject: while it is held still nobody else can run bytecode, so
 /// the stacks of the threads that ran lately are copied in the same pause. Without a GIL each
-/// running thread is a subject of its own, those on different CPUs at once.
+/// running thread is a subject of its own, those on different CPUs at once; and so it is where
+/// native frames are asked for, as a thread's registers are read of that thread alone.
 ///
 /// Start begins the copies, Finish takes them over: in between the pacer may sleep. Nothing of the
 /// thread table may change meanwhile.
@@ -87,8 +88,12 @@ class TickSampler {
   };
 
   void StartLooks();
+  /// Every thread that ran is a subject.
+  bool LooksAtEach(const LockDomain& domain) const {
+    return domain.free_threaded() || context_.native != nullptr;
+  }
   void StartLocked(LockDomain& domain);
-  void StartFree(LockDomain& domain);
+  void StartEach(LockDomain& domain);
   Look& NewLook(LockDomain& domain, SampledThread* subject);
   static void Reset(Look& look, LockDomain& domain, SampledThread* subject);
   /// Chooses whom to look at under the lock. False when nobody ran, or the target is gone.
@@ -119,6 +124,7 @@ class TickSampler {
   bool TakeStack(const Look& look, SampledThread& thread, bool proved,
                  const std::optional<TaskLook>& seen);
 
+  bool HoldsLock(const Look& look, const ThreadCopy& copy);
   /// The stack's callers are missing, whatever its end looks like.
   bool IsPiece(const ThreadCopy& copy);
 

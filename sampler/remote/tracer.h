@@ -23,7 +23,7 @@ namespace pystrobe::remote {
 /// [one thread at a time]
 class Tracer {
  public:
-  /// Fails when there may be no more threads.
+  /// The thread is scheduled as the calling one is now. Fails when there may be no more threads.
   static Result<std::unique_ptr<Tracer>> Start();
   /// Nothing is traced any more afterwards.
   ~Tracer();

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from collapsed import Stack, make_frame
+from running import TARGETS
 
 
 class NativeFrame(NamedTuple):
@@ -27,7 +31,7 @@ class NativeStack(NamedTuple):
         return self.frames[len(names) - names[::-1].index(name) :] if name in names else ()
 
 
-def native_stacks(report: dict[str, Any]) -> Iterable[NativeStack]:
+def native_stacks(report: dict[str, Any], weight: str = "samples") -> Iterable[NativeStack]:
     functions = report["functions"]
     for thread in report["threads"]:
         for stack in thread["stacks"]:
@@ -39,7 +43,61 @@ def native_stacks(report: dict[str, Any]) -> Iterable[NativeStack]:
             )
             yield NativeStack(
                 tuple(NativeFrame(f["name"], f["file"], f["native"]) for f, _ in placed),
-                Stack(python, stack["samples"], thread["name"]),
-                stack["samples"],
+                Stack(python, stack[weight], thread["name"]),
+                stack[weight],
                 thread["name"],
             )
+
+
+def count_inside(stacks: list[NativeStack]) -> Counter[str]:
+    """Samples of the native target's functions, and those of them that are in C."""
+    samples: Counter[str] = Counter()
+    for stack in stacks:
+        for caller in ("shrink", "digest"):
+            below = stack.below(caller)
+            samples[caller] += stack.samples * (caller in [f.name for f in stack.frames])
+            samples[f"{caller} in C"] += stack.samples * bool(below)
+            samples[f"{caller} by name"] += stack.samples * any(
+                "deflate" in frame.name or "compress" in frame.name for frame in below
+            )
+            assert all(frame.native for frame in below), "it calls no Python"
+        if "python_leaf" in [frame.name for frame in stack.frames]:
+            samples["python"] += stack.samples
+            samples["python in C"] += stack.samples * stack.frames[-1].native
+    return samples
+
+
+def count_calls(stacks: list[NativeStack]) -> Counter[tuple[str, str]]:
+    """Samples of the c_libraries target by the Python function and the C function it called."""
+    called: Counter[tuple[str, str]] = Counter()
+    for stack in stacks:
+        for caller in ("first", "second"):
+            for frame in stack.below(caller):
+                if frame.name.startswith("burn_"):
+                    called[caller, frame.name] += stack.samples
+    return called
+
+
+def two_libraries(directory: Path) -> list[str]:
+    """For the c_libraries target: as a rule they come to lie at the same addresses."""
+    libraries = []
+    for name in ("first", "second"):
+        libraries.append(str(directory / f"{name}.so"))
+        source = str(TARGETS / "c_library.c")
+        compiler = ["cc", "-shared", "-fPIC", "-O1", f"-Dburn=burn_{name}"]
+        subprocess.run([*compiler, "-o", libraries[-1], source], check=True)
+    return libraries
+
+
+def percent(split: dict[str, int]) -> dict[str, float]:
+    parts = {name: split[f"{name}_ns"] for name in ("python", "native", "kernel")}
+    return {name: 100 * part / sum(parts.values()) for name, part in parts.items()}
+
+
+def splits(report: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """What used the CPU in functions of the split target, in percent of each."""
+    return {
+        function["name"].split(".")[-1]: percent(function["cpu_split"])
+        for function in report["functions"]
+        if function["file"].endswith("split.py") and "cpu_split" in function
+    }

@@ -7,28 +7,12 @@ import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from find import Interpreter
+from native_stacks import splits
 from own_sampling import library, outside_its_root, sampling_itself
 from pystrobe_command import Pystrobe
-
-Split = dict[str, float]
-
-
-def percent(split: dict[str, int]) -> Split:
-    parts = {name: split[f"{name}_ns"] for name in ("python", "native", "kernel")}
-    return {name: 100 * part / sum(parts.values()) for name, part in parts.items()}
-
-
-def splits(report: dict[str, Any]) -> dict[str, Split]:
-    """Of the target's functions, in percent of each."""
-    return {
-        function["name"].split(".")[-1]: percent(function["cpu_split"])
-        for function in report["functions"]
-        if function["file"].endswith("split.py") and "cpu_split" in function
-    }
 
 
 def test_cpu_time_is_split_by_what_used_it(pystrobe: Pystrobe, interpreter: Interpreter) -> None:

@@ -3,21 +3,24 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import Counter
 from math import sqrt
-from pathlib import Path
 from typing import Any
 
 import pytest
 from cases import CALL_HEAVY, Case
 from conftest import oracle_of
 from find import Interpreter
-from native_stacks import NativeStack, native_stacks
+from native_stacks import (
+    NativeStack,
+    count_calls,
+    count_inside,
+    native_stacks,
+    two_libraries,
+)
 from own_sampling import outside_its_root, sampling_itself
 from pystrobe_command import Pystrobe
 
-TARGETS = Path(__file__).resolve().parent.parent / "targets"
 # Deeper than native frames are followed, up to 3.10 where each Python call has several.
 TOO_DEEP = Case("deep", ("3000", "moving"))
 # A thread that one interpreter has left for another has runs of the evaluation loop of which no
@@ -73,24 +76,6 @@ def test_c_functions_fit_between_those_of_python(
     pytest.fail(f"{judged} samples in all, and none of the runs was whole: {told}")
 
 
-def count_inside(stacks: list[NativeStack]) -> Counter[str]:
-    """Samples of the native target's functions, and those of them that are in C."""
-    samples: Counter[str] = Counter()
-    for stack in stacks:
-        for caller in ("shrink", "digest"):
-            below = stack.below(caller)
-            samples[caller] += stack.samples * (caller in [f.name for f in stack.frames])
-            samples[f"{caller} in C"] += stack.samples * bool(below)
-            samples[f"{caller} by name"] += stack.samples * any(
-                "deflate" in frame.name or "compress" in frame.name for frame in below
-            )
-            assert all(frame.native for frame in below), "it calls no Python"
-        if "python_leaf" in [frame.name for frame in stack.frames]:
-            samples["python"] += stack.samples
-            samples["python in C"] += stack.samples * stack.frames[-1].native
-    return samples
-
-
 def test_c_functions_stand_below_who_called_them(
     pystrobe: Pystrobe, interpreter: Interpreter
 ) -> None:
@@ -116,17 +101,7 @@ def test_c_functions_stand_below_who_called_them(
 
 
 def test_names_follow_libraries_that_come_and_go(pystrobe: Pystrobe, newest: Interpreter) -> None:
-    """Two libraries by turns, as a rule at the same addresses."""
-    libraries = []
-    for name in ("first", "second"):
-        libraries.append(str(pystrobe.directory / f"{name}.so"))
-        subprocess.run(
-            [
-                *("cc", "-shared", "-fPIC", "-O1", f"-Dburn=burn_{name}", "-o", libraries[-1]),
-                str(TARGETS / "c_library.c"),
-            ],
-            check=True,
-        )
+    libraries = two_libraries(pystrobe.directory)
     with sampling_itself(pystrobe, newest, "c_libraries", *libraries) as own:
         for _ in range(MOST_RUNS):
             report = own.record(seconds=2.5, rate=1000, native=True).json("--idle")
@@ -137,14 +112,3 @@ def test_names_follow_libraries_that_come_and_go(pystrobe: Pystrobe, newest: Int
             if least > 200 and called.total() - right <= 0.1 * called.total():
                 return
     pytest.fail(f"{called}; {report['quality']['line']}")
-
-
-def count_calls(stacks: list[NativeStack]) -> Counter[tuple[str, str]]:
-    """Samples by the Python function and the C function that it called."""
-    called: Counter[tuple[str, str]] = Counter()
-    for stack in stacks:
-        for caller in ("first", "second"):
-            for frame in stack.below(caller):
-                if frame.name.startswith("burn_"):
-                    called[caller, frame.name] += stack.samples
-    return called

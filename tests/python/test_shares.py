@@ -239,7 +239,7 @@ def test_what_runs_briefly_has_its_time(pystrobe: Pystrobe, interpreter: Interpr
     check_brief_functions(pystrobe, interpreter)
 
 
-@pytest.mark.parametrize("options", [("--pause", "none")], ids=" ".join)
+@pytest.mark.parametrize("options", [("--pause", "none"), ("--native",)], ids=" ".join)
 def test_what_runs_briefly_has_its_time_however_it_is_looked_at(
     pystrobe: Pystrobe, newest: Interpreter, options: tuple[str, ...]
 ) -> None:

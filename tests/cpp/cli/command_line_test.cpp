@@ -57,6 +57,18 @@ TEST(CommandLine, HelpFitsEightyColumns) {
   }
 }
 
+TEST(CommandLine, NativeFramesFromOutside) {
+  EXPECT_FALSE(ParseAs<AttachOptions>({"attach", "1"}).record.sampler.native);
+  EXPECT_TRUE(ParseAs<AttachOptions>({"attach", "1", "--native"}).record.sampler.native);
+  const RunOptions run = ParseAs<RunOptions>({"run", "--native", "--pause", "ptrace", "a.py"});
+  EXPECT_TRUE(run.record.sampler.native);
+  EXPECT_FALSE(run.in_process);
+  EXPECT_THAT(Refusal({"attach", "1", "--native", "--pause", "none"}),
+              HasSubstr("--native stops threads by ptrace, not by --pause none"));
+  EXPECT_THAT(Refusal({"dump", "1", "--native", "--pause", "preempt"}),
+              HasSubstr("--native stops threads by ptrace, not by --pause preempt"));
+}
+
 TEST(CommandLine, AttachDefaults) {
   const auto options = ParseAs<AttachOptions>({"attach", "1234"});
   EXPECT_EQ(options.pid, 1234);

@@ -182,5 +182,41 @@ TEST_F(UnwindTest, EndsWhereTheStackCannotBeRead) {
   EXPECT_EQ(found.size(), 1U);
 }
 
+/// The CFA is rbp + 16 and the caller's rbp lies below it, as where frame pointers are kept.
+constexpr UnwindRule kByFramePointer = {.cfa = UnwindRule::Cfa::kRegister,
+                                        .base = kRbp,
+                                        .offset = 16,
+                                        .saved = {UnwindRule::kUnchanged, -16}};
+
+TEST(StepOver, ARegisterThatNobodyToldIsNotTaken) {
+  const std::array<Address, 4> stack = {0, 0x4000, 0x401000, 0};
+  const auto begin = reinterpret_cast<Address>(stack.data());
+  InPlace copy;
+  Registers registers;
+  registers.value[kRsp] = begin;
+  registers.value[kRbp] = begin + sizeof(Address);
+  registers.unknown = 1U << kRbp | 1U << kRbx;
+  EXPECT_EQ(StepOver(copy, kByFramePointer, registers), StepResult::kUnreadable);
+  registers.unknown = 1U << kRbx;
+  EXPECT_EQ(StepOver(copy, kByFramePointer, registers), StepResult::kStepped);
+  EXPECT_EQ(registers.pc(), 0x401000U);
+  EXPECT_FALSE(registers.Knows(kRbx));
+}
+
+TEST(StepOver, ARegisterThatACalleeSavedIsKnown) {
+  const std::array<Address, 4> stack = {0x4000, 0x401000, 0, 0};
+  constexpr UnwindRule kSavesRbp = {.cfa = UnwindRule::Cfa::kRegister,
+                                    .base = kRsp,
+                                    .offset = 16,
+                                    .saved = {UnwindRule::kUnchanged, -16}};
+  InPlace copy;
+  Registers registers;
+  registers.value[kRsp] = reinterpret_cast<Address>(stack.data());
+  registers.unknown = 1U << kRbp;
+  EXPECT_EQ(StepOver(copy, kSavesRbp, registers), StepResult::kStepped);
+  EXPECT_TRUE(registers.Knows(kRbp));
+  EXPECT_EQ(registers.value[kRbp], 0x4000U);
+}
+
 }  // namespace
 }  // namespace pystrobe::native

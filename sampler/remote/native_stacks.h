@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stacks with C and C++ functions of a target that is sampled: known a moment after the sample is.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "profiler/base/error.h"
+#include "profiler/model/recording.h"
+#include "sampler/remote/merged_stack.h"
+#include "sampler/remote/stopped_stack.h"
+#include "sampler/remote/unwinder.h"
+
+namespace pystrobe::remote {
+
+/// [one thread: the pacer]
+class NativeStacks {
+ public:
+  /// All outlive it. Fails as Unwinder::Start.
+  static Result<std::unique_ptr<NativeStacks>> Start(const Target& target, Tables& tables,
+                                                     Quality& quality);
+
+  /// Takes what was copied of a thread. Returns what stands for its stack until that is made; only
+  /// Made, which tells it, may be asked about it.
+  StackId Add(StackId base, std::vector<NamedFrame> frames, StoppedStack stack);
+
+  /// Makes those stacks that can be made. `all`: waits for the others.
+  void Make(bool all);
+  /// The stack that `stack` stands for, or itself: it is not made yet, or stands for none.
+  StackId Made(StackId stack) const;
+  static bool IsMade(StackId stack) { return (ToIndex(stack) & kPending) == 0; }
+  /// Nobody will ask about those that were made until now.
+  void Forget();
+
+ private:
+  /// A StackId with this is the number of an Add.
+  static constexpr uint32_t kPending = uint32_t{1} << 31, kNumber = kPending - 1;
+
+  struct Part {
+    StackId base;
+    std::vector<NamedFrame> frames;
+  };
+
+  NativeStacks(Tables& tables, Quality& quality, std::unique_ptr<Unwinder> unwinder)
+      : tables_(tables), quality_(quality), unwinder_(std::move(unwinder)), ids_(tables) {}
+  StackId WithoutNative(const Part& part);
+  StackId Finish(const Part& part, const UnwoundStack& unwound);
+
+  Tables& tables_;
+  Quality& quality_;
+  std::unique_ptr<Unwinder> unwinder_;
+  NativeFrameIds ids_;
+  uint32_t epoch_ = 0;  // of ids_
+  std::deque<Part> parts_;
+  std::vector<StackId> made_;
+  uint32_t first_ = 0;  // the number of made_'s first one
+};
+
+}  // namespace pystrobe::remote

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The thread that follows copied stacks to their callers in machine code, and finds the functions.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "profiler/base/clock.h"
+#include "profiler/base/error.h"
+#include "profiler/base/hash_map.h"
+#include "sampler/native/binaries.h"
+#include "sampler/native/native_code.h"
+#include "sampler/native/unwind.h"
+#include "sampler/remote/merged_stack.h"
+#include "sampler/remote/stopped_stack.h"
+#include "sampler/remote/target.h"
+
+namespace pystrobe::remote {
+
+/// A thread's stack as it was copied, and its Python frames.
+struct UnwindOrder {
+  StoppedStack stack;
+  std::vector<uint8_t> begins_run;  ///< RunBeginnings
+};
+
+/// What was made of it.
+struct UnwoundStack {
+  std::vector<Address> instructions;        ///< leaf first
+  std::vector<native::MergedFrame> frames;  ///< of these and of the Python frames, leaf first
+  native::MergeResult result = native::MergeResult::kCut;
+  /// Where those of `frames` lie that were in no stack before this one, or not since `epoch`
+  /// began: what was told of instructions earlier is no longer true then.
+  std::vector<std::pair<Address, native::NativePlace>> places;
+  uint32_t epoch = 0;
+};
+
+/// To find a function's name takes microseconds, but for the first one of a file, whose debug
+/// information may take seconds: longer than samples can wait. So orders are filled on a thread of
+/// our own, in the order in which they come. [one thread: the pacer]
+class Unwinder {
+ public:
+  /// Of stacks that wait.
+  static constexpr size_t kMostBytes = size_t{64} << 20;
+
+  /// `target` outlives it. Fails where its mappings cannot be read, or there may be no more
+  /// threads.
+  static Result<std::unique_ptr<Unwinder>> Start(const Target& target);
+  /// Orders that wait are not filled any more.
+  ~Unwinder();
+
+  /// False, and it is not taken, where too many wait.
+  bool Submit(UnwindOrder order);
+  /// What has been done since. `all`: waits until nothing is left to do.
+  std::vector<UnwoundStack> TakeDone(bool all);
+
+ private:
+  Unwinder(const Target& target, native::Binaries binaries);
+  void Main();
+  void FindInterpreter();
+  void Refresh();
+  UnwoundStack Unwind(const UnwindOrder& order);
+  void AddPlaces(UnwoundStack& into);
+
+  const Target& target_;
+  native::Binaries binaries_;
+  native::RuleCache rules_{binaries_};
+  native::NativeCode code_;
+  CodeMerger merger_{code_};
+  HashMap<Address, uint32_t> told_;  // in which epoch
+  uint32_t epoch_ = 0;
+  Nanoseconds next_refresh_{};
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<UnwindOrder> orders_;
+  std::vector<UnwoundStack> done_;
+  size_t waiting_bytes_ = 0;  // of orders_ and the one under way
+  bool busy_ = false;
+  bool hurry_ = false;  // somebody waits
+  bool end_ = false;
+  std::thread thread_;
+};
+
+}  // namespace pystrobe::remote

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote/unwinder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sampler/remote/native_stacks.h"
+#include "sampler/remote/ptrace_stop.h"
+#include "tests/cpp/support/python_program.h"
+
+namespace pystrobe::remote {
+namespace {
+
+using native::MergeResult;
+
+/// A thread of Python that stands in zlib, called by one Python function.
+class UnwinderTest : public ::testing::Test {
+ protected:
+  UnwinderTest() {
+    EXPECT_EQ(program_.Read(1), "r");
+    for (int tries = 0; !target_ && tries < 100; ++tries) target_ = Target::Open(program_.pid());
+  }
+
+  StoppedStack Copy() {
+    StoppedStack stack;
+    PtraceStop stop;
+    EXPECT_TRUE(stop.Stop(program_.pid()));
+    EXPECT_TRUE(stack.Take(program_.pid(), target_->memory()));
+    return stack;
+  }
+
+  pystrobe::testing::PythonProgram program_{
+      "import zlib\n"
+      "data = bytes(range(256)) * 400000\n"
+      "print('r', flush=True)\n"
+      "while True: zlib.crc32(data)\n"};
+  Result<Target> target_ = Target::Open(program_.pid());
+};
+
+TEST_F(UnwinderTest, FindsTheCallsAndTheirNamesOnce) {
+  ASSERT_TRUE(target_);
+  auto unwinder = Unwinder::Start(*target_);
+  ASSERT_TRUE(unwinder);
+  // The module's code is in one frame of Python.
+  ASSERT_TRUE((*unwinder)->Submit({Copy(), {1}}));
+  ASSERT_TRUE((*unwinder)->Submit({Copy(), {1}}));
+  const auto done = (*unwinder)->TakeDone(true);
+  ASSERT_EQ(done.size(), 2U);
+  for (const UnwoundStack& stack : done) {
+    EXPECT_EQ(stack.result, MergeResult::kWhole);
+    EXPECT_GT(stack.instructions.size(), 3U);
+    EXPECT_EQ(std::ranges::count(stack.frames, false, &native::MergedFrame::is_native), 1);
+  }
+  size_t told = 0;
+  for (const auto& [instruction, place] : done[1].places) {
+    told += std::ranges::count(done[0].instructions, instruction);
+  }
+  EXPECT_EQ(told, 0U);
+  EXPECT_TRUE((*unwinder)->TakeDone(true).empty());
+}
+
+TEST_F(UnwinderTest, NoMoreWaitThanThereIsRoomFor) {
+  ASSERT_TRUE(target_);
+  auto unwinder = Unwinder::Start(*target_);
+  ASSERT_TRUE(unwinder);
+  const StoppedStack stack = Copy();
+  const size_t most = Unwinder::kMostBytes / stack.byte_count();
+  size_t taken = 0;
+  while (taken <= most && (*unwinder)->Submit({stack, {1}})) ++taken;
+  // Some have been done meanwhile.
+  EXPECT_GE(taken, most);
+  EXPECT_EQ((*unwinder)->TakeDone(true).size(), taken);
+  EXPECT_TRUE((*unwinder)->Submit({stack, {1}}));
+}
+
+TEST_F(UnwinderTest, AStackStandsForItselfUntilItIsMade) {
+  ASSERT_TRUE(target_);
+  Tables tables;
+  Quality quality;
+  auto stacks = NativeStacks::Start(*target_, tables, quality);
+  ASSERT_TRUE(stacks);
+  const FrameId frame = tables.Intern(
+      Frame{tables.Intern(Function{tables.Intern("<module>"), tables.Intern("<string>"), 1}), 4});
+  const std::vector<NamedFrame> frames = {{frame, true}};
+  const StackId first = (*stacks)->Add(kEmptyStack, frames, Copy());
+  const StackId second = (*stacks)->Add(kEmptyStack, frames, Copy());
+  const StackId without = (*stacks)->Add(kEmptyStack, frames, {});
+  EXPECT_FALSE(NativeStacks::IsMade(first));
+  EXPECT_EQ((*stacks)->Made(first), first);
+  // What has nothing to be unwound is what Python told.
+  EXPECT_EQ(without, tables.Push(kEmptyStack, frame));
+  EXPECT_EQ(quality.native_cut, 1U);
+  (*stacks)->Make(true);
+  for (const StackId made : {(*stacks)->Made(first), (*stacks)->Made(second)}) {
+    ASSERT_TRUE(NativeStacks::IsMade(made));
+    std::vector<std::string> names;
+    for (const FrameId id : tables.FramesOf(made)) {
+      names.push_back(tables.text(tables.function(tables.frame(id).function).name));
+    }
+    EXPECT_EQ(names.front(), "<module>");
+    EXPECT_GT(names.size(), 1U) << "no C function";
+  }
+  (*stacks)->Forget();
+  const StackId third = (*stacks)->Add(kEmptyStack, frames, Copy());
+  EXPECT_EQ((*stacks)->Made(third), third);
+  (*stacks)->Make(true);
+  EXPECT_TRUE(NativeStacks::IsMade((*stacks)->Made(third)));
+}
+
+}  // namespace
+}  // namespace pystrobe::remote
