@@ -3,6 +3,8 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 
@@ -14,6 +16,11 @@ struct Free {
 };
 
 constexpr std::string_view kOperator = "operator";
+// Those first of which another is the beginning.
+constexpr std::array<std::string_view, 39> kSigns = {
+    "()", "[]", "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "==", "!=", "&&",
+    "||", "++", "--",  "+=",  "-=",  "*=",  "/=", "%=", "^=", "&=", "|=", "->", "+",
+    "-",  "*",  "/",   "%",   "^",   "&",   "|",  "~",  "!",  "=",  ",",  "<",  ">"};
 constexpr std::string_view kAnonymous = "(anonymous namespace)";
 
 /// Reads a name from its beginning, bracket by bracket.
@@ -45,11 +52,18 @@ class Shortener {
 
   bool IsAtWord() const { return short_.empty() || short_.back() == ':' || short_.back() == ' '; }
 
-  // Up to its parameters: "operator<<", "operator()", "operator unsigned long".
+  // Up to its parameters, or those of its template: "operator()", "operator<< <int>"; "operator
+  // unsigned long", "operator new[]".
   void TakeOperator() {
     Take(kOperator.size());
-    if (rest_.starts_with("()")) Take(2);
-    Take(std::min(rest_.find('('), rest_.size()));
+    const auto sign = std::ranges::find_if(
+        kSigns, [this](std::string_view one) { return rest_.starts_with(one); });
+    if (sign != kSigns.end()) {
+      Take(sign->size());
+      if (rest_.starts_with(" <")) Take(1);
+      return;
+    }
+    while (!rest_.empty() && rest_[0] != '(' && !is_broken_) Take(rest_[0] == '<' ? Group() : 1);
   }
 
   // Before it is the result, and behind the parameters are qualifiers.

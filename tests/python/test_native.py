@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
+import pybind11
 import pytest
+from browser import Browser
 from cases import CALL_HEAVY, Case
 from conftest import oracle_of
 from find import Interpreter
+from html_page import rows, set_query
 from native_stacks import count_calls, count_inside, native_stacks, splits, two_libraries
 from pystrobe_command import Pystrobe
-from running import Running, running
+from running import TARGETS, Running, running
 
 # A thread that one interpreter has left for another has runs of the evaluation loop of which no
 # frames are known; one that ends may have, for a moment.
@@ -156,3 +162,51 @@ def test_it_is_refused_without_stopping_threads(pystrobe: Pystrobe, pause: str) 
         done = pystrobe.run(*verb, "--native", "--pause", pause, *words)
         assert done.code == 2, done
         assert f"--native stops threads by ptrace, not by --pause {pause}" in done.err
+
+
+@pytest.fixture(scope="module")
+def particles(newest: Interpreter, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A C++ module with debug information; the folder that it is in."""
+    script = "import sysconfig; print(sysconfig.get_path('include'))"
+    include = subprocess.check_output(newest.command("-c", script), text=True).strip()
+    if not Path(include, "Python.h").exists():
+        pytest.skip("no Python.h")
+    directory = tmp_path_factory.mktemp("particles")
+    compiler = ["g++", "-std=c++17", "-O2", "-g", "-shared", "-fPIC", f"-I{include}"]
+    module = str(directory / "particles_module.so")
+    source = str(TARGETS / "particles.cpp")
+    headers = pybind11.get_include()
+    subprocess.run([*compiler, f"-I{headers}", "-o", module, source], check=True)
+    return directory
+
+
+def test_a_cpp_program_in_a_page(
+    pystrobe: Pystrobe, newest: Interpreter, particles: Path, page: Browser
+) -> None:
+    """What is inlined too, by its source, and Python below C++ below Python."""
+    html = pystrobe.directory / "particles.html"
+    with running(newest, "particles", str(particles)) as target:
+        recorded = pystrobe.attach(target.pid, "--native", "-o", str(html), seconds=2)
+    stacks = list(native_stacks(recorded.json(), "cpu_samples"))
+    energy = [s for s in stacks if any("Energy" in f.name for f in s.below("simulate"))]
+    assert sum(s.samples for s in energy) > 0.5 * sum(s.samples for s in stacks)
+    below = {frame for stack in energy for frame in stack.below("simulate")}
+    assert {f.name for f in below} >= {
+        "particles::System<double>::Energy",
+        "particles::System<double>::Observe",
+        "particles::Square<double>",
+    }
+    files = {f.file for f in below if f.name.startswith("particles::")}
+    assert files == {str(TARGETS / "particles.cpp")}
+    called_back = [s for s in stacks if s.frames and s.frames[-1].name == "remember"]
+    assert called_back
+    for stack in called_back:
+        names = [frame.name for frame in stack.frames]
+        observe = names.index("particles::System<double>::Observe")
+        assert names.index("simulate") < observe < names.index("remember")
+
+    page.open(html)
+    set_query(page, "System<double>::Energy")
+    found = page.text("#found")
+    assert float(re.search(r"([\d.]+) %", found)[1]) > 50, found
+    assert "particles::System<double>::Energy" in rows(page)

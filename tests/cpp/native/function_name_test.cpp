@@ -34,6 +34,16 @@ TEST(ShortNameTest, KnowsOperators) {
   EXPECT_EQ(ShortName("bool std::operator==<char>(X, Y)"), "std::operator==<char>");
   EXPECT_EQ(ShortName("A::operator->() const"), "A::operator->");
   EXPECT_EQ(ShortName("my_operator(int)"), "my_operator");
+  EXPECT_EQ(ShortName("o A<int>::operator()<(E)1, double&>(double&) const"),
+            "A<int>::operator()<(E)1, double&>");
+  EXPECT_EQ(ShortName("bool ns::operator==<char, int>(X, Y)"), "ns::operator==<char, int>");
+  EXPECT_EQ(ShortName("o& operator<< <char, int>(o&, int)"), "operator<< <char, int>");
+  EXPECT_EQ(ShortName("bool operator< <char, int>(X, Y)"), "operator< <char, int>");
+  EXPECT_EQ(ShortName("bool operator>(X, Y)"), "operator>");
+  EXPECT_EQ(ShortName("T& A::operator[]<int>(int)"), "A::operator[]<int>");
+  EXPECT_EQ(ShortName("A::operator std::vector<int (*)(char)>() const"),
+            "A::operator std::vector<int (*)(char)>");
+  EXPECT_EQ(ShortName("operator delete[](void*)"), "operator delete[]");
 }
 
 TEST(ShortNameTest, WhatItDoesNotUnderstandStays) {
