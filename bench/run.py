@@ -23,6 +23,7 @@ from typing import Any
 import paths  # isort: skip
 import find
 import machine
+import native
 import price
 import programs
 import table
@@ -37,6 +38,7 @@ EXPERIMENTS = {
     "shares": truth.shares,
     "idle": truth.idle,
     "latency": price.latency,
+    "native": native.native,
     "scripts": programs.scripts,
     "files": price.files,
     "memory": price.memory,

@@ -116,6 +116,19 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             ("1 s recording: time beyond", number("beyond_one_second_ms", "{:.0f}")),
         ],
     ),
+    "native": (
+        "C functions of another process",
+        [
+            *WHO,
+            ("target", text("target")),
+            ("asked Hz", number("asked", "{:,.0f}")),
+            ("delivered/s", number("delivered", "{:,.0f}")),
+            ("lost or not merged", text("errors")),
+            ("digest %", number("digest_percent", "{:.1f}")),
+            ("digest, truth %", number("digest_truth_percent", "{:.1f}")),
+            *COST,
+        ],
+    ),
     "scripts": (
         "Whole scripts: time of their work, as a multiple of what it takes alone",
         [

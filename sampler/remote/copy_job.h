@@ -176,7 +176,7 @@ struct CopyJob {
 
   /// Of a job made ahead: the lock was not the subject's all the time.
   bool LockChangedHands() const {
-    return ahead_of_switch && gil_state.switch_number != *ahead_of_switch;
+    return read_ok && ahead_of_switch && gil_state.switch_number != *ahead_of_switch;
   }
 
   /// The copy is not what a sample needs, or brought code objects that are new, or

@@ -7,7 +7,6 @@
 namespace pystrobe::remote {
 namespace {
 
-constexpr size_t kMostFrames = 100'000;
 // A thread that stands within the interpreter's own push or pop is looked at again a moment later.
 constexpr int kMostTries = 20;
 constexpr Nanoseconds kMoment = std::chrono::microseconds(100);
@@ -46,7 +45,7 @@ NativeDump::Look NativeDump::LookAt(SampledThread& thread, LockDomain& domain, c
   uint8_t flags = job_.SubjectHoldsLock() ? kSampleGil : 0;
   if (!complete) flags |= kSampleIncomplete;
   thread.TakeCopy(tick, flags, std::nullopt, Names::kAsFound);
-  Unwind();
+  reached_first_ = Unwind(stack_.copy(), rules_, instructions_);
   look = Merge(frames, complete ? kEmptyStack : context_.codes.incomplete_stack(), tick.time);
   if (!complete && !look.frames.empty()) look.frames.pop_back();
   return look;
@@ -54,7 +53,7 @@ NativeDump::Look NativeDump::LookAt(SampledThread& thread, LockDomain& domain, c
 
 NativeDump::Look NativeDump::LookAt(pid_t tid) {
   if (!Stop(tid, nullptr)) return {};
-  Unwind();
+  reached_first_ = Unwind(stack_.copy(), rules_, instructions_);
   return Merge({}, kEmptyStack, {});
 }
 
@@ -69,15 +68,6 @@ bool NativeDump::Stop(pid_t tid, CopyJob* job) {
   });
   held_ += outcome.held;
   return outcome.stopped && taken;
-}
-
-void NativeDump::Unwind() {
-  instructions_.clear();
-  native::UnwindCursor cursor{stack_.registers()};
-  const native::StackBytes stack = stack_.bytes();
-  native::InstructionList list{instructions_, kMostFrames};
-  reached_first_ =
-      native::UnwindOver(stack, rules_, cursor, list) == native::StepResult::kOutermost;
 }
 
 NativeDump::Look NativeDump::Merge(std::span<const pyabi::RawFrame> frames, StackId base,

@@ -52,7 +52,6 @@ class NativeDump {
   NativeDump(RunContext& context, native::Binaries binaries, std::unique_ptr<Tracer> tracer);
   /// Copies it; false where the thread could not be stopped.
   bool Stop(pid_t tid, CopyJob* job);
-  void Unwind();
   Look Merge(std::span<const pyabi::RawFrame> frames, StackId base, Nanoseconds now);
 
   RunContext& context_;

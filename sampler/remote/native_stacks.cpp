@@ -6,17 +6,22 @@
 namespace pystrobe::remote {
 
 Result<std::unique_ptr<NativeStacks>> NativeStacks::Start(const Target& target, Tables& tables,
-                                                          Quality& quality) {
+                                                          Quality& quality, size_t most_bytes) {
   auto unwinder = Unwinder::Start(target);
   if (!unwinder) return std::unexpected(unwinder.error());
-  return std::unique_ptr<NativeStacks>(new NativeStacks(tables, quality, *std::move(unwinder)));
+  return std::unique_ptr<NativeStacks>(
+      new NativeStacks(tables, quality, *std::move(unwinder), most_bytes));
 }
 
-StackId NativeStacks::Add(StackId base, std::vector<NamedFrame> frames, StoppedStack stack) {
+StackId NativeStacks::Add(StackId base, std::vector<NamedFrame> frames, NativeCopy copy) {
   Part part{base, std::move(frames)};
-  const bool taken =
-      !stack.empty() && unwinder_->Submit({std::move(stack), RunBeginnings(part.frames)});
-  if (!taken) return WithoutNative(part);
+  std::vector<uint8_t> begins_run = RunBeginnings(part.frames);
+  part.bytes = sizeof(Part) + sizeof(UnwindOrder) + copy.bytes.capacity() + begins_run.capacity() +
+               part.frames.capacity() * sizeof(NamedFrame);
+  if (waiting_bytes_ + part.bytes > most_bytes_) Make(false);
+  if (copy.empty() || waiting_bytes_ + part.bytes > most_bytes_) return WithoutNative(part);
+  unwinder_->Submit({std::move(copy), std::move(begins_run)});
+  waiting_bytes_ += part.bytes;
   parts_.push_back(std::move(part));
   const auto waiting = static_cast<uint32_t>(made_.size() + parts_.size() - 1);
   return StackId{kPending | ((first_ + waiting) & kNumber)};
@@ -32,6 +37,7 @@ StackId NativeStacks::WithoutNative(const Part& part) {
 void NativeStacks::Make(bool all) {
   for (const UnwoundStack& unwound : unwinder_->TakeDone(all)) {
     made_.push_back(Finish(parts_.front(), unwound));
+    waiting_bytes_ -= parts_.front().bytes;
     parts_.pop_front();
   }
 }

@@ -19,15 +19,20 @@ namespace pystrobe::remote {
 /// [one thread: the pacer]
 class NativeStacks {
  public:
+  /// Of stacks that wait for their functions.
+  static constexpr size_t kMostBytes = size_t{64} << 20;
+
   /// All outlive it. Fails as Unwinder::Start.
   static Result<std::unique_ptr<NativeStacks>> Start(const Target& target, Tables& tables,
-                                                     Quality& quality);
+                                                     Quality& quality,
+                                                     size_t most_bytes = kMostBytes);
 
-  /// Takes what was copied of a thread. Returns what stands for its stack until that is made; only
-  /// Made, which tells it, may be asked about it.
-  StackId Add(StackId base, std::vector<NamedFrame> frames, StoppedStack stack);
+  /// Takes what was copied of a thread. Returns what stands for its stack until that is made: Made
+  /// tells, which only. Where more than `most_bytes` wait the stack is made of Python frames alone.
+  StackId Add(StackId base, std::vector<NamedFrame> frames, NativeCopy copy);
 
-  /// Makes those stacks that can be made. `all`: waits for the others.
+  /// Makes those stacks that can be made. `all`: waits for the others, as long as it takes to read
+  /// what debug information they need.
   void Make(bool all);
   /// The stack that `stack` stands for, or itself: it is not made yet, or stands for none.
   StackId Made(StackId stack) const;
@@ -42,19 +47,27 @@ class NativeStacks {
   struct Part {
     StackId base;
     std::vector<NamedFrame> frames;
+    size_t bytes = 0;  // of it and of its order
   };
 
-  NativeStacks(Tables& tables, Quality& quality, std::unique_ptr<Unwinder> unwinder)
-      : tables_(tables), quality_(quality), unwinder_(std::move(unwinder)), ids_(tables) {}
+  NativeStacks(Tables& tables, Quality& quality, std::unique_ptr<Unwinder> unwinder,
+               size_t most_bytes)
+      : tables_(tables),
+        quality_(quality),
+        unwinder_(std::move(unwinder)),
+        most_bytes_(most_bytes),
+        ids_(tables) {}
   StackId WithoutNative(const Part& part);
   StackId Finish(const Part& part, const UnwoundStack& unwound);
 
   Tables& tables_;
   Quality& quality_;
   std::unique_ptr<Unwinder> unwinder_;
+  const size_t most_bytes_;
   NativeFrameIds ids_;
   uint32_t epoch_ = 0;  // of ids_
   std::deque<Part> parts_;
+  size_t waiting_bytes_ = 0;  // of those
   std::vector<StackId> made_;
   uint32_t first_ = 0;  // the number of made_'s first one
 };

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -65,6 +66,14 @@ size_t ProcessMemory::ReadSome(std::span<const pyabi::ReadRequest> requests) con
     }
   }
   return done;
+}
+
+bool AddressSpace::ReadAll(std::span<const pyabi::ReadRequest> requests) const {
+  return std::ranges::all_of(requests, [this](const pyabi::ReadRequest& request) {
+    const ssize_t got =
+        pread(fd_.get(), request.into, request.size, static_cast<off_t>(request.address));
+    return got >= 0 && static_cast<size_t>(got) == request.size;
+  });
 }
 
 }  // namespace pystrobe::remote

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "profiler/base/error.h"
+#include "profiler/base/scoped_fd.h"
 #include "sampler/pyabi/memory.h"
 
 namespace pystrobe::remote {
@@ -25,6 +26,18 @@ class ProcessMemory final : public pyabi::Memory {
 
  private:
   pid_t pid_;
+};
+
+/// What a process had for memory when this was opened, by /proc/PID/mem: that stays with its
+/// address space, so nothing can be read any more after an exit or exec. A system call for each
+/// piece. [any thread]
+class AddressSpace final : public pyabi::Memory {
+ public:
+  explicit AddressSpace(ScopedFd fd) : fd_(std::move(fd)) {}
+  bool ReadAll(std::span<const pyabi::ReadRequest> requests) const override;
+
+ private:
+  ScopedFd fd_;
 };
 
 }  // namespace pystrobe::remote

@@ -52,6 +52,16 @@ ScopedPromptness::~ScopedPromptness() {
   if (affinity_known_) sched_setaffinity(0, sizeof affinity_, &affinity_);
 }
 
+void BeOrdinary() {
+  constexpr unsigned long kUsualSlack = 50'000;  // ns, what a process begins with
+  prctl(PR_SET_TIMERSLACK, kUsualSlack);
+  SchedAttr usual{};
+  if (syscall(SYS_sched_getattr, 0, &usual, sizeof usual, 0) != 0) return;
+  if (usual.policy != SCHED_OTHER) return;
+  usual.runtime = 0;  // the slice that others have
+  SetScheduling(usual);
+}
+
 Result<void> PinTo(pid_t tid, int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -46,6 +46,9 @@ class ScopedPromptness {
   bool affinity_known_;
 };
 
+/// Undoes for the calling thread what it has inherited of the promptness of the one that made it.
+void BeOrdinary();
+
 /// Pins a thread of ours; fails with kPermission or kInvalidArgument (a CPU outside our cpuset).
 Result<void> PinTo(pid_t tid, int cpu);
 

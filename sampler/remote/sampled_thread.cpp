@@ -118,10 +118,12 @@ bool SampledThread::TakeStack(size_t common, Nanoseconds now) {
     stack_ = path_.stack();
     return named;
   }
+  // Another interpreter's on that thread is in no sample.
+  if (!current_) return true;
   const uint64_t unnamed = context_.codes.unnamed();
   auto frames = NameFrames(context_.codes, context_.target.layout(), copy_.frames, now);
   stack_ = context_.native->Add(complete ? kEmptyStack : context_.codes.incomplete_stack(),
-                                std::move(frames), std::exchange(copy_.native, {}));
+                                std::move(frames), copy_.native.Release());
   return context_.codes.unnamed() == unnamed;
 }
 

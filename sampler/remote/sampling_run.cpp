@@ -61,6 +61,7 @@ Result<void> SamplingRun::Start() {
   ticks_.Start(tick_);
   const TickOutcome first = ticks_.Finish();
   tick_.time = first.time;
+  previous_ = first.first;
   Count(first);
   deadlines_.Pop();
   if (auto possible = pauser_.Check(); !possible) return possible;
@@ -79,7 +80,7 @@ void SamplingRun::Begin() {
     upkeep_.BeginAt(start_);
     if (MonotonicNow() - start_ - (ThreadCpuNow() - cpu) < kPromptBeginning) break;
   }
-  context_.start = start_;
+  context_.start = previous_ = start_;
   tick_ = {.number = 1, .time = start_, .previous = start_};
   samples_.clear();
   process_cpu_start_ = process_cpu_ = ProcessCpuOf(target_.pid());
@@ -135,10 +136,11 @@ Result<std::optional<EndReason>> SamplingRun::TakeOver() {
   const Nanoseconds now = MonotonicNow();
   if (!upkeep_.DoDue(now, tick_, stale_threads_)) return HowItEnded();
   codes_.CheckSome(now);
-  if (now >= next_append_ || samples_.size() >= kBatch) {
-    threads_.FlushAll();
+  const bool due = now >= next_append_;
+  if (due || samples_.size() - waiting_ >= kBatch) {
+    if (due) threads_.FlushAll();
     ReadProcessCpu();
-    if (auto sent = Append(now, false); !sent) return std::unexpected(sent.error());
+    if (auto sent = Append(now); !sent) return std::unexpected(sent.error());
     next_append_ = now + kAppendInterval;
   }
   return std::nullopt;
@@ -189,11 +191,12 @@ Result<std::optional<EndReason>> SamplingRun::MakeUpFor(const Missed& missed) {
 
 void SamplingRun::NextTick(Nanoseconds time, Nanoseconds due_by) {
   const Nanoseconds longest = std::max(kLeastGap, kGapPeriods * deadlines_.period());
-  tick_ = {tick_.number + 1, time, tick_.time, longest, due_by};
+  tick_ = {tick_.number + 1, time, previous_, longest, due_by};
 }
 
 Result<std::optional<EndReason>> SamplingRun::Take(const TickOutcome& outcome) {
   tick_.time = outcome.time;
+  previous_ = outcome.first;
   Count(outcome);
   stale_threads_ |= outcome.stale_threads;
   if (auto possible = pauser_.Check(); !possible) return std::unexpected(possible.error());
@@ -224,11 +227,13 @@ EndReason SamplingRun::HowItEnded() const {
 Result<void> SamplingRun::Finish() {
   ReadProcessCpu();
   TakeLastLook();
+  // Equal stacks are one only when they are made.
+  MakeStacks(true);
   threads_.FinishAll(tick_);
   threads_.UpdateNames();
   AddUnsampled();
   // The recording ends with the last look: what comes after it, a slow disk say, is no part of it.
-  if (auto sent = Append(tick_.time, true); !sent) return sent;
+  if (auto sent = Append(tick_.time); !sent) return sent;
   UpdateFigures(tick_.time);
   quality_.complete = true;
   return sink_.Finish(tables_, quality_);
@@ -323,9 +328,10 @@ void SamplingRun::UpdateFigures(Nanoseconds now) {
   quality_.cpu_source = threads_.exact_clock() ? "schedstat" : "stat";
 }
 
-Result<void> SamplingRun::Append(Nanoseconds now, bool last) {
+Result<void> SamplingRun::Append(Nanoseconds now) {
   UpdateFigures(now);
-  const std::span<const Sample> finished(samples_.data(), CountFinished(last));
+  MakeStacks(false);
+  const std::span<const Sample> finished(samples_.data(), CountFinished());
   quality_.samples += finished.size();
   for (const Sample& sample : finished) {
     quality_.thread_ns += sample.wall_ns;
@@ -337,16 +343,20 @@ Result<void> SamplingRun::Append(Nanoseconds now, bool last) {
   auto result = sink_.Append(tables_, finished, quality_);
   sink_failed_ = !result;
   samples_.erase(samples_.begin(), samples_.begin() + static_cast<std::ptrdiff_t>(finished.size()));
+  waiting_ = samples_.size();
   return result;
 }
 
-size_t SamplingRun::CountFinished(bool last) {
-  if (native_ == nullptr) return samples_.size();
-  native_->Make(last);
+void SamplingRun::MakeStacks(bool all) {
+  if (native_ == nullptr) return;
+  native_->Make(all);
   const auto made = [this](StackId stack) { return native_->Made(stack); };
   for (Sample& sample : samples_) sample.stack = made(sample.stack);
   threads_.ReplaceStacks(made);
   native_->Forget();
+}
+
+size_t SamplingRun::CountFinished() const {
   const auto first = std::ranges::find_if_not(samples_, NativeStacks::IsMade, &Sample::stack);
   return static_cast<size_t>(first - samples_.begin());
 }

@@ -70,10 +70,12 @@ class SamplingRun {
   EndReason HowItEnded() const;
   void Count(const TickOutcome& outcome);
   void UpdateFigures(Nanoseconds now);
-  /// Gives the sink what is finished; `last`: all.
-  Result<void> Append(Nanoseconds now, bool last);
+  /// Gives the sink what is finished.
+  Result<void> Append(Nanoseconds now);
   /// How many samples, from the first on, have their stacks.
-  size_t CountFinished(bool last);
+  size_t CountFinished() const;
+  /// Gives samples their stacks, as far as these can be made; `all`: waits for the others.
+  void MakeStacks(bool all);
 
   const Target& target_;
   const SamplerOptions& options_;
@@ -99,6 +101,8 @@ class SamplingRun {
   std::optional<Nanoseconds> process_cpu_start_, process_cpu_;  // of the target; the last known
   size_t ahead_ = 0;            // deadlines from next() on that have been taken care of
   bool stale_threads_ = false;  // as the looks just taken over found
+  size_t waiting_ = 0;          // of samples_, for their stacks, when they were appended last
+  Nanoseconds previous_{};      // when the first thread was looked at in the tick before
   bool sink_failed_ = false;
   Nanoseconds next_append_;
 };

@@ -58,48 +58,70 @@ std::optional<native::Registers> FromSyscall(std::string_view text) {
 
 }  // namespace
 
+bool Unwind(const NativeCopy& copy, native::RuleCache& rules, std::vector<Address>& instructions) {
+  // Deeper is no stack that was copied.
+  constexpr size_t kMostFrames = StoppedStack::kMostBytes / sizeof(Address);
+  instructions.clear();
+  native::UnwindCursor cursor{copy.registers};
+  const native::StackBytes bytes(copy.begin, copy.bytes);
+  native::InstructionList list{instructions, kMostFrames};
+  return native::UnwindOver(bytes, rules, cursor, list) == native::StepResult::kOutermost;
+}
+
 bool StoppedStack::Take(pid_t tid, const pyabi::Memory& memory) {
   user_regs_struct user{};
   iovec into{&user, sizeof user};
-  bytes_.clear();
+  copy_.in_kernel = false;
+  copy_.bytes.clear();
   if (ptrace(PTRACE_GETREGSET, tid, reinterpret_cast<void*>(NT_PRSTATUS), &into) != 0) return false;
-  registers_ = FromUser(user);
+  copy_.registers = FromUser(user);
   // The number of the system call, negative outside of any (arch/x86/entry).
-  in_kernel_ = static_cast<int64_t>(user.orig_rax) >= 0;
+  copy_.in_kernel = static_cast<int64_t>(user.orig_rax) >= 0;
   TakeBytes(memory, user.fs_base);
-  return true;
+  return !copy_.empty();
 }
 
 bool StoppedStack::TakeAsleep(std::string_view syscall_text, Address thread_pointer,
                               const pyabi::Memory& memory) {
-  bytes_.clear();
+  copy_.in_kernel = false;
+  copy_.bytes.clear();
   const auto registers = FromSyscall(syscall_text);
   if (!registers) return false;
-  registers_ = *registers;
-  in_kernel_ = false;
+  copy_.registers = *registers;
   TakeBytes(memory, thread_pointer);
-  return true;
+  return !copy_.empty();
 }
 
 // Behind a stack other memory may follow without a gap.
 void StoppedStack::TakeBytes(const pyabi::Memory& memory, Address thread_pointer) {
-  begin_ = registers_.sp() - native::kRedZone;
+  const Address begin = copy_.begin = copy_.registers.sp() - native::kRedZone;
   size_t most = kMostBytes;
-  if (thread_pointer > begin_) most = std::min<size_t>(most, thread_pointer - begin_);
-  size_t step = kFirstPiece - begin_ % kPage;
-  while (bytes_.size() < most) {
-    const size_t have = bytes_.size();
+  if (thread_pointer > begin) most = std::min<size_t>(most, thread_pointer - begin);
+  if (known_end_ > begin && known_end_ - begin <= most && TryBytes(memory, known_end_ - begin)) {
+    return;
+  }
+  size_t step = kFirstPiece - begin % kPage;
+  bool has_failed = false;
+  while (copy_.bytes.size() < most) {
+    const size_t have = copy_.bytes.size();
     step = std::min(step, most - have);
-    bytes_.resize(have + step);
-    if (memory.Read(begin_ + have, bytes_.data() + have, step)) {
-      step = have + step;
+    if (TryBytes(memory, step)) {
+      if (!has_failed) step = copy_.bytes.size();
       continue;
     }
-    bytes_.resize(have);
-    if (step <= kPage) break;
-    // The last piece of what is there, page by page's half.
-    step = (step / 2 + kPage - 1) / kPage * kPage - (begin_ + have) % kPage;
+    has_failed = true;
+    known_end_ = begin + have;
+    if (step <= kPage) return;
+    step = (step / 2 + kPage - 1) / kPage * kPage - (begin + have) % kPage;
   }
+}
+
+bool StoppedStack::TryBytes(const pyabi::Memory& memory, size_t size) {
+  const size_t have = copy_.bytes.size();
+  copy_.bytes.resize(have + size);
+  if (memory.Read(copy_.begin + have, copy_.bytes.data() + have, size)) return true;
+  copy_.bytes.resize(have);
+  return false;
 }
 
 }  // namespace pystrobe::remote

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sampler/native/unwind.h"
@@ -16,7 +17,21 @@ namespace pystrobe::remote {
 
 using pyabi::Address;
 
-/// The registers, and the stack as far as it is in use, up to kMostBytes: to the end of its
+/// Registers, and the bytes of the stack from its red zone on. Empty: nothing was copied.
+struct NativeCopy {
+  native::Registers registers;
+  bool in_kernel = false;  ///< it was in a system call; not known of a thread that slept
+  Address begin = 0;
+  std::vector<std::byte> bytes;
+
+  bool empty() const { return bytes.empty(); }
+};
+
+/// Follows the calls outwards, into `instructions`, which is cleared, as native::UnwindOver. True
+/// where it came to the thread's first function.
+bool Unwind(const NativeCopy& copy, native::RuleCache& rules, std::vector<Address>& instructions);
+
+/// Copies of one thread, of its stack as far as it is in use, up to kMostBytes: to the end of its
 /// mapping, or to what pthread_self() says, which lies there but in the first thread.
 /// [one thread at a time]
 class StoppedStack {
@@ -31,23 +46,17 @@ class StoppedStack {
   /// nothing, where it does not sleep.
   bool TakeAsleep(std::string_view syscall_text, Address thread_pointer,
                   const pyabi::Memory& memory);
-  void Clear() { bytes_.clear(); }
 
-  bool empty() const { return bytes_.empty(); }
-  const native::Registers& registers() const { return registers_; }
-  /// It was in a system call when it was stopped. Not known of one that sleeps.
-  bool in_kernel() const { return in_kernel_; }
-  /// Good until Take.
-  native::StackBytes bytes() const { return {begin_, bytes_}; }
-  size_t byte_count() const { return bytes_.size(); }
+  const NativeCopy& copy() const { return copy_; }
+  /// Leaves nothing.
+  NativeCopy Release() { return std::exchange(copy_, {}); }
 
  private:
   void TakeBytes(const pyabi::Memory& memory, Address thread_pointer);
+  bool TryBytes(const pyabi::Memory& memory, size_t size);
 
-  native::Registers registers_;
-  bool in_kernel_ = false;
-  Address begin_ = 0;
-  std::vector<std::byte> bytes_;
+  NativeCopy copy_;
+  Address known_end_ = 0;  // behind the stack nothing could be read, the last time
 };
 
 }  // namespace pystrobe::remote

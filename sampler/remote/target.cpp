@@ -89,9 +89,8 @@ Result<Program> OpenProgram(pid_t pid) {
   return program;
 }
 
-bool AddressSpaceLives(const ScopedFd& address_space, Address anywhere) {
-  char byte = 0;
-  return pread(address_space.get(), &byte, 1, static_cast<off_t>(anywhere)) == 1;
+bool Lives(const AddressSpace& address_space, Address anywhere) {
+  return address_space.Read<char>(anywhere).has_value();
 }
 
 /// The layouts that may describe the interpreter at `candidate`: its own debug offsets when it has
@@ -172,7 +171,7 @@ Result<TargetInfo> FindInterpreter(pid_t pid, const Memory& memory, const Progra
 
 }  // namespace
 
-Target::Target(TargetInfo info, ProcessMemory memory, ScopedFd address_space,
+Target::Target(TargetInfo info, ProcessMemory memory, AddressSpace address_space,
                std::unique_ptr<ThreadIds> ids)
     : info_(std::move(info)),
       memory_(memory),
@@ -194,7 +193,8 @@ Result<Target> Target::Open(pid_t pid) {
     for (const Mapping& mapping : program->mappings) {
       if (mapping.readable && mapping.path == program->executable) anywhere = mapping.start;
     }
-    if (!AddressSpaceLives(program->address_space, anywhere)) {
+    AddressSpace address_space(std::move(program->address_space));
+    if (!Lives(address_space, anywhere)) {
       if (auto error = WhyNoProgram(pid)) {
         return Fail(ErrorCode::kExited, "process {} ended while it was looked at", pid);
       }
@@ -206,7 +206,7 @@ Result<Target> Target::Open(pid_t pid) {
     info->start_ticks = program->start_ticks;
     info->executable = program->executable;
     info->command = ReadCommandLine(pid);
-    Target target(std::move(*info), memory, std::move(program->address_space), std::move(ids));
+    Target target(std::move(*info), memory, std::move(address_space), std::move(ids));
     auto threads = target.ListThreads();
     if (!threads) return std::unexpected(threads.error());
     RseqFinding rseq = FindRseq(pid, memory, modules, threads->threads);
@@ -235,6 +235,6 @@ Result<ThreadStates> Target::ListThreads() const {
               kListTries);
 }
 
-bool Target::StillThere() const { return AddressSpaceLives(address_space_, info_.runtime); }
+bool Target::StillThere() const { return Lives(address_space_, info_.runtime); }
 
 }  // namespace pystrobe::remote

@@ -73,6 +73,8 @@ class Target {
   const TargetInfo& info() const { return info_; }
   const pyabi::Layout& layout() const { return info_.layout; }
   const ProcessMemory& memory() const { return memory_; }
+  /// As of the program that was opened, whatever the process has become.
+  const AddressSpace& address_space() const { return address_space_; }
   pid_t pid() const { return info_.pid; }
 
   /// All thread states of all interpreters, as they are now. A list that changes while it is read
@@ -84,14 +86,12 @@ class Target {
   bool StillThere() const;
 
  private:
-  Target(TargetInfo info, ProcessMemory memory, ScopedFd address_space,
+  Target(TargetInfo info, ProcessMemory memory, AddressSpace address_space,
          std::unique_ptr<ThreadIds> ids);
 
   TargetInfo info_;
   ProcessMemory memory_;
-  /// /proc/PID/mem, opened once: it stays with the address space of that moment, so it reads
-  /// nothing any more after an exit or exec.
-  ScopedFd address_space_;
+  AddressSpace address_space_;
   std::unique_ptr<ThreadIds> ids_;
 };
 

@@ -151,7 +151,7 @@ void ThreadLedger::Take(Finding found) {
     still_ = Moment::At(tick);
     return;
   }
-  const uint64_t cpu_ns = TakeCpu(tick, ClaimOf(found, awake, ran, has_rested), first);
+  const uint64_t cpu_ns = TakeCpu(found, ClaimOf(found, awake, ran, has_rested), first);
   if (cpu_ns > 0) {
     found.flags |= kSampleOnCpu;
   } else {
@@ -200,7 +200,8 @@ void ThreadLedger::AddGap(const Tick& tick, bool awake) {
                 Flags(kSampleUnseen | (cpu_ns > after ? kSampleOnCpu : 0)));
 }
 
-uint64_t ThreadLedger::TakeCpu(const Tick& tick, Claim claim, bool first) {
+uint64_t ThreadLedger::TakeCpu(const Finding& found, Claim claim, bool first) {
+  const Tick& tick = found.tick;
   if (claim == Claim::kNone) return 0;
   const uint64_t interval = ToNs(tick.time - tick.from());
   uint64_t room = timeline_.RoomUntil(tick.time);
@@ -217,7 +218,7 @@ uint64_t ThreadLedger::TakeCpu(const Tick& tick, Claim claim, bool first) {
   }
   const uint64_t cpu_ns = std::min(unseen_cpu_ns_, most);
   unseen_cpu_ns_ -= cpu_ns;
-  Remember({stack_, room, claim == Claim::kSure});
+  Remember({stack_, (found.flags & kSampleKernel) != 0, room, claim == Claim::kSure});
   return cpu_ns;
 }
 
@@ -238,7 +239,7 @@ void ThreadLedger::AddRun(const Finding& found, uint64_t cpu_ns) {
     const uint64_t interval = ToNs(tick.time - tick.previous);
     const uint64_t in_tick = std::min(cpu_ns, interval);
     // It may have waited for a CPU until then.
-    const int not_true_of_it = kSampleGil | (cpu_ns == in_tick ? kSampleOnCpu : 0);
+    const int not_true_of_it = kSampleGil | (cpu_ns == in_tick ? kSampleOnCpu | kSampleKernel : 0);
     Add(Moment::Before(tick), cpu_ns - in_tick, Flags(found.flags & ~not_true_of_it));
     cpu_ns = in_tick;
   }
@@ -293,7 +294,9 @@ void ThreadLedger::SpreadRest() {
                  static_cast<uint64_t>(std::llround(share * static_cast<double>(unseen_cpu_ns_))));
     rest -= part.weight;
     unseen_cpu_ns_ -= cpu_ns;
-    if (cpu_ns > 0) timeline_.Add(timeline_.end(), cpu_ns, part.stack, kSampleOnCpu);
+    if (cpu_ns > 0)
+      timeline_.Add(timeline_.end(), cpu_ns, part.stack,
+                    Flags(kSampleOnCpu | (part.in_kernel ? kSampleKernel : 0)));
   }
   if (unseen_cpu_ns_ == 0) return;
   timeline_.Add(timeline_.end(), std::exchange(unseen_cpu_ns_, 0), kEmptyStack,
@@ -314,14 +317,17 @@ double ThreadLedger::DoubtfulWeight() const {
 
 std::vector<ThreadLedger::Part> ThreadLedger::LastParts() {
   std::vector<Run> runs = std::exchange(runs_, {});
-  std::ranges::sort(runs, {}, &Run::stack);
+  const auto what = [](const auto& run) { return std::pair(run.stack, run.in_kernel); };
+  std::ranges::sort(runs, {}, what);
   const double doubtful = DoubtfulWeight();
   std::vector<Part> parts;
   for (const Run& run : runs) {
     const double weight =
         (run.sure ? 1 : doubtful) * static_cast<double>(std::max<uint64_t>(run.room, 1));
     if (weight == 0) continue;
-    if (parts.empty() || parts.back().stack != run.stack) parts.push_back({run.stack, 0});
+    if (parts.empty() || what(parts.back()) != what(run)) {
+      parts.push_back({run.stack, run.in_kernel, 0});
+    }
     parts.back().weight += weight;
   }
   return parts;

@@ -183,12 +183,14 @@ class ThreadLedger {
   enum class Claim : uint8_t { kNone, kDoubtful, kSure };
   struct Run {
     StackId stack = kEmptyStack;
+    bool in_kernel = false;
     uint64_t room = 0;  // what its look stood for
     bool sure = false;
   };
   /// A stack's part of the CPU time that is left at the end.
   struct Part {
     StackId stack = kEmptyStack;
+    bool in_kernel = false;
     double weight = 0;
   };
   static constexpr size_t kMostRuns = 32;
@@ -203,14 +205,15 @@ class ThreadLedger {
   /// Yields the time before tick.from as unseen, with the CPU time that cannot be later.
   void AddGap(const Tick& tick, bool awake);
   /// The CPU time that goes to the stack of this look, the first one or not.
-  uint64_t TakeCpu(const Tick& tick, Claim claim, bool first);
+  uint64_t TakeCpu(const Finding& found, Claim claim, bool first);
   void Remember(const Run& run);
   /// Yields the CPU time that is left.
   void SpreadRest();
   /// How often looks that could not tell found the thread running after all: they have what the
   /// others left of all CPU time. 0 to 1.
   double DoubtfulWeight() const;
-  /// The stacks of `runs_`, each once, by what their looks stood for. Forgets them.
+  /// The stacks of `runs_`, in the kernel and outside, each once, by what their looks stood for.
+  /// Forgets them.
   std::vector<Part> LastParts();
   void AddIdle(const Moment& end);
   void AddWait(const Moment& end);

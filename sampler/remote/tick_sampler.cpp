@@ -13,7 +13,9 @@ using pyabi::WalkStatus;
 constexpr int kMostTries = 8;
 // Each thread copied along lengthens the pause by a microsecond or a few.
 constexpr size_t kMostOthers = 16;
-// Of them, kept for threads that wake, however many run all the time.
+// Threads stopped by ptrace, which takes some ten microseconds for each.
+constexpr size_t kMostStopped = 16;
+// Of those, kept for threads that wake, however many run all the time.
 constexpr size_t kKeptForWoken = 4;
 // Looks at idle threads in one tick: many after the lock changed hands or ticks without any, a few
 // otherwise (a thread may run without ever taking the lock).
@@ -25,8 +27,8 @@ constexpr size_t kFewChecks = 8;
 constexpr size_t kMostAhead = 16;
 constexpr size_t kMostBytesAhead = size_t{256} << 10;
 // Where the lock changed hands meanwhile, what is looked at in place of those looks is what runs a
-// moment later than they should have been: what runs briefly after a change would be missed. One
-// in so many may.
+// moment later than they should have been: what runs briefly after a change would be missed. So
+// once that has happened, no more than one in so many may.
 constexpr size_t kCalmAfterChange = 64;
 
 }  // namespace
@@ -54,10 +56,10 @@ void TickSampler::Start(const Tick& tick) {
 void TickSampler::StartLooks() {
   for (const auto& domain : threads_.domains()) {
     if (domain->threads.empty()) continue;
-    if (LooksAtEach(*domain)) {
-      StartEach(*domain);
-    } else {
+    if (SharesCopies(*domain)) {
       StartLocked(*domain);
+    } else {
+      StartEach(*domain);
     }
   }
 }
@@ -102,7 +104,7 @@ size_t TickSampler::EndAhead() {
 TickOutcome TickSampler::FinishMade(size_t i, const Tick& tick) {
   tick_ = tick;
   // A thread may have been found gone when the looks were begun.
-  outcome_ = {.time = tick.time, .stale_threads = outcome_.stale_threads};
+  outcome_ = {.time = tick.time, .first = tick.time, .stale_threads = outcome_.stale_threads};
   calm_before_ = std::exchange(calm_looks_, 0);
   Look& look = Made(i);
   if (i > 0) {
@@ -119,11 +121,14 @@ TickOutcome TickSampler::Finish() {
   // Interpreters may share a kernel thread: its CPU time goes to the one that holds its lock.
   auto holds = [](const std::unique_ptr<Look>& look) { return look->job.SubjectHoldsLock(); };
   std::stable_partition(looks.begin(), looks.end(), holds);
-  const Nanoseconds asked = outcome_.time = tick_.time;
+  const Nanoseconds asked = outcome_.time = outcome_.first = tick_.time;
+  bool any = false;
   for (auto& look : looks) {
     if (!look->copied) continue;
     tick_.time = std::max(asked, look->job.began);
+    outcome_.first = any ? std::min(outcome_.first, tick_.time) : tick_.time;
     outcome_.time = std::max(outcome_.time, tick_.time);
+    any = true;
     Record(*look);
   }
   started_ = false;
@@ -197,7 +202,7 @@ void TickSampler::Begin(Look& look) {
   job.awake_before = look.subject->clock().Running();
   job.stat_before = look.subject->clock().Read();
   job.alone =
-      threads_.domains().size() == 1 && (!look.domain->free_threaded() || running_.size() == 1);
+      threads_.domains().size() == 1 && (SharesCopies(*look.domain) || running_.size() == 1);
   look.other_looks.clear();
   for (SampledThread* other : look.others) {
     job.threads.push_back(&other->copy());
@@ -225,7 +230,7 @@ void TickSampler::Complete(Look& look) {
     if (Good(look) || tries == kMostTries) break;
     ++outcome_.retries;
     if (!look.ticket.outcome.held) NoteIfGone(*look.subject);
-    if (!LooksAtEach(*look.domain) && !ChooseAgain(look)) return;
+    if (SharesCopies(*look.domain) && !ChooseAgain(look)) return;
   }
   look.copied = look.ticket.outcome.copied && !IsHalfDone(look);
   if (look.copied) return;
@@ -264,7 +269,7 @@ bool TickSampler::Good(const Look& look) const {
   const PauseOutcome& pause = look.ticket.outcome;
   if (pauser_.mode_in_use() == PauseMode::kNone) return pause.copied;
   return pause.held && look.job.IsWhole() &&
-         (LooksAtEach(*look.domain) || !look.job.AnotherHoldsLock());
+         (!SharesCopies(*look.domain) || !look.job.AnotherHoldsLock());
 }
 
 void TickSampler::Record(Look& look) {
@@ -320,12 +325,19 @@ bool TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved
   if (!proved && copy.status == WalkStatus::kComplete && IsPiece(copy)) {
     copy.status = WalkStatus::kIncomplete;
   }
-  uint8_t flags = HoldsLock(look, copy) ? kSampleGil : 0;
-  if (context_.native != nullptr && copy.native.in_kernel()) flags |= kSampleKernel;
+  LockDomain& domain = *look.domain;
+  const bool had_lock = look.job.HoldsLock(copy);
+  // Of threads looked at one after the other several may have had the lock, in one tick.
+  const bool has_its_time = had_lock && (SharesCopies(domain) || domain.free_threaded() ||
+                                         domain.locked_in != tick_.number);
+  uint8_t flags = has_its_time ? kSampleGil : 0;
+  std::optional<TaskLook> found = seen;
+  if (had_lock && !has_its_time && found) found->on_cpu = OnCpu::kYes;
+  if (context_.native != nullptr && copy.native.copy().in_kernel) flags |= kSampleKernel;
   if (!proved) flags |= kSampleMarked;
   if (copy.status != WalkStatus::kComplete) flags |= kSampleIncomplete;
   // Without names it is memory of a thread that has ended, most likely: no stack at all.
-  if (!thread.TakeCopy(tick_, flags, seen, proved ? Names::kAsFound : Names::kAll)) {
+  if (!thread.TakeCopy(tick_, flags, found, proved ? Names::kAsFound : Names::kAll)) {
     outcome_.failed = outcome_.stale_threads = true;
     return false;
   }
@@ -333,17 +345,10 @@ bool TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved
     outcome_.stale_threads = true;
     return false;
   }
+  if (has_its_time) domain.locked_in = tick_.number;
   outcome_.marked |= !proved;
   if ((thread.standing_flags() & kSampleIncomplete) != 0) outcome_.incomplete = true;
   return true;
-}
-
-// Of threads looked at one after the other several may have had the lock, in one tick.
-bool TickSampler::HoldsLock(const Look& look, const ThreadCopy& copy) {
-  if (!look.job.HoldsLock(copy)) return false;
-  LockDomain& domain = *look.domain;
-  if (!LooksAtEach(domain) || domain.free_threaded()) return true;
-  return std::exchange(domain.locked_in, tick_.number) != tick_.number;
 }
 
 // Of copies without proof, that were walked to an end.
@@ -396,7 +401,8 @@ void TickSampler::CollectChanged(LockDomain& domain, bool many, const SampledThr
                                  std::vector<SampledThread*>& changed) {
   changed.clear();
   const size_t count = domain.threads.size();
-  const size_t most = domain.free_threaded() ? count : kMostOthers;
+  size_t most = SharesCopies(domain) ? kMostOthers : count;
+  if (context_.native != nullptr) most = std::min(most, kMostStopped);
   size_t checks = std::min(count, many ? kManyChecks : kFewChecks);
   const auto check_idle = [&](size_t room) {
     for (; checks > 0 && changed.size() < room; --checks) {

@@ -17,6 +17,7 @@ namespace pystrobe::remote {
 /// What one look found besides the samples.
 struct TickOutcome {
   Nanoseconds time{};          ///< when the last copy was begun (CLOCK_MONOTONIC), else that asked
+  Nanoseconds first{};         ///< when the first one was: of threads looked at one after the other
   bool taken = false;          ///< stacks were copied, or needed no copy
   bool failed = false;         ///< a running thread's stack could not be copied
   bool marked = false;         ///< at least one without proof
@@ -88,9 +89,10 @@ class TickSampler {
   };
 
   void StartLooks();
-  /// Every thread that ran is a subject.
-  bool LooksAtEach(const LockDomain& domain) const {
-    return domain.free_threaded() || context_.native != nullptr;
+  /// What is held is the lock's holder, and others are copied with it; else each thread that ran is
+  /// a subject.
+  bool SharesCopies(const LockDomain& domain) const {
+    return !domain.free_threaded() && context_.native == nullptr;
   }
   void StartLocked(LockDomain& domain);
   void StartEach(LockDomain& domain);
@@ -124,7 +126,6 @@ class TickSampler {
   bool TakeStack(const Look& look, SampledThread& thread, bool proved,
                  const std::optional<TaskLook>& seen);
 
-  bool HoldsLock(const Look& look, const ThreadCopy& copy);
   /// The stack's callers are missing, whatever its end looks like.
   bool IsPiece(const ThreadCopy& copy);
 
@@ -153,7 +154,7 @@ class TickSampler {
   size_t ahead_most_ = 0;    // that may be begun after the look just started
   size_t calm_looks_ = 0;    // one after the other that needed no choosing; the last look included
   size_t calm_before_ = 0;   // as it was before the look under way
-  size_t calm_needed_ = 0;   // for looks ahead
+  size_t calm_needed_ = 0;   // so many before a look are needed for others to be made ahead
   size_t made_ahead_ = 0;    // since the other threads were last checked
   size_t bytes_copied_ = 0;  // by the last look, of the subject's stack
   std::vector<SampledThread*> running_;

@@ -3,25 +3,30 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+
 #include "profiler/base/thread.h"
 #include "sampler/native/evaluation_loop.h"
+#include "sampler/remote/promptness.h"
 
 namespace pystrobe::remote {
 namespace {
 
 // Nobody wakes it for an order: that would cost the pacer more than to leave one.
 constexpr auto kNap = std::chrono::milliseconds(10);
-// How long code may have been loaded, or another's place been taken, before that is known. To ask
-// takes some hundred microseconds of ours.
+// How long code may have been loaded, or have taken another's place, before that is known. To ask
+// takes some hundred microseconds of ours, or milliseconds of a program with thousands of mappings,
+// for which it waits when it makes new ones: one part in so many of the time goes into that.
 constexpr Nanoseconds kRefreshInterval = std::chrono::milliseconds(10);
-constexpr size_t kMostFrames = 100'000;
-// Some hundred bytes each.
-constexpr size_t kMostTold = 100'000;
+constexpr int kRefreshShare = 20;
+// What a program that runs for ever comes to, with code that is made while it runs, is more than is
+// of use at a time.
+constexpr size_t kMostTold = 100'000, kMostRules = 1'000'000;
 
 }  // namespace
 
 Result<std::unique_ptr<Unwinder>> Unwinder::Start(const Target& target) {
-  auto binaries = native::Binaries::Of(target.pid(), target.memory());
+  auto binaries = native::Binaries::Of(target.pid(), target.address_space());
   if (!binaries) return std::unexpected(binaries.error());
   std::unique_ptr<Unwinder> unwinder(new Unwinder(target, *std::move(binaries)));
   auto thread = StartThread("unwinding the target's stacks", [u = unwinder.get()] { u->Main(); });
@@ -31,7 +36,7 @@ Result<std::unique_ptr<Unwinder>> Unwinder::Start(const Target& target) {
 }
 
 Unwinder::Unwinder(const Target& target, native::Binaries binaries)
-    : target_(target), binaries_(std::move(binaries)), code_(binaries_, target.memory()) {}
+    : target_(target), binaries_(std::move(binaries)), code_(binaries_, target.address_space()) {}
 
 Unwinder::~Unwinder() {
   if (!thread_.joinable()) return;
@@ -43,45 +48,39 @@ Unwinder::~Unwinder() {
   thread_.join();
 }
 
-bool Unwinder::Submit(UnwindOrder order) {
+void Unwinder::Submit(UnwindOrder order) {
   std::lock_guard lock(mutex_);
-  const size_t bytes = order.stack.byte_count();
-  if (waiting_bytes_ + bytes > kMostBytes) return false;
-  waiting_bytes_ += bytes;
   orders_.push_back(std::move(order));
-  return true;
 }
 
 std::vector<UnwoundStack> Unwinder::TakeDone(bool all) {
   std::unique_lock lock(mutex_);
-  if (all) {
-    hurry_ = true;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return orders_.empty() && !busy_; });
-    hurry_ = false;
-  }
+  if (all) changed_.wait(lock, [this] { return orders_.empty() && !busy_; });
   return std::exchange(done_, {});
 }
 
 void Unwinder::Main() {
   pthread_setname_np(pthread_self(), "unwinder");
+  BeOrdinary();
   FindInterpreter();
   std::unique_lock lock(mutex_);
   while (!end_) {
     if (orders_.empty()) {
       changed_.notify_all();
-      changed_.wait_for(lock, kNap, [this] { return end_ || (hurry_ && !orders_.empty()); });
+      changed_.wait_for(lock, kNap, [this] { return end_; });
       continue;
     }
-    const UnwindOrder order = std::move(orders_.front());
-    orders_.pop_front();
     busy_ = true;
-    lock.unlock();
-    Refresh();
-    UnwoundStack done = Unwind(order);
+    UnwoundStack done;
+    {
+      const UnwindOrder order = std::move(orders_.front());
+      orders_.pop_front();
+      lock.unlock();
+      Refresh();
+      done = Fill(order);
+    }
     lock.lock();
     busy_ = false;
-    waiting_bytes_ -= order.stack.byte_count();
     done_.push_back(std::move(done));
   }
 }
@@ -90,19 +89,20 @@ void Unwinder::Main() {
 void Unwinder::FindInterpreter() {
   const native::Module* interpreter = binaries_.ModuleAt(target_.info().code_type);
   if (interpreter == nullptr) return;
-  const auto loop = interpreter->image.FindSymbol(target_.memory(), native::kEvaluationLoop);
+  const auto loop = interpreter->image.FindSymbol(target_.address_space(), native::kEvaluationLoop);
   if (!loop) return;
   rules_.Find(loop->address);
   code_.Of(loop->address);
 }
 
 void Unwinder::Refresh() {
-  const Nanoseconds now = MonotonicNow();
-  if (now < next_refresh_) return;
-  next_refresh_ = now + kRefreshInterval;
+  if (MonotonicNow() < next_refresh_) return;
   // What another program has in their place is not what the stacks are of.
   if (!target_.StillThere()) return;
+  const Nanoseconds cpu = ThreadCpuNow();
   const auto change = binaries_.Refresh();
+  const Nanoseconds took = ThreadCpuNow() - cpu;
+  next_refresh_ = MonotonicNow() + std::max(kRefreshInterval, kRefreshShare * took);
   if (!change || *change == native::Binaries::Change::kNone) return;
   if (*change == native::Binaries::Change::kCame) {
     rules_.ForgetUnknown();
@@ -114,13 +114,10 @@ void Unwinder::Refresh() {
   ++epoch_;
 }
 
-UnwoundStack Unwinder::Unwind(const UnwindOrder& order) {
+UnwoundStack Unwinder::Fill(const UnwindOrder& order) {
+  if (rules_.ranges().size() >= kMostRules) rules_.Forget();
   UnwoundStack done;
-  native::UnwindCursor cursor{order.stack.registers()};
-  const native::StackBytes bytes = order.stack.bytes();
-  native::InstructionList list{done.instructions, kMostFrames};
-  const native::StepResult end = native::UnwindOver(bytes, rules_, cursor, list);
-  const bool is_whole = end == native::StepResult::kOutermost;
+  const bool is_whole = Unwind(order.copy, rules_, done.instructions);
   done.result = merger_.Merge(done.instructions, is_whole, order.begins_run, done.frames);
   AddPlaces(done);
   return done;
@@ -135,9 +132,9 @@ void Unwinder::AddPlaces(UnwoundStack& into) {
   for (const native::MergedFrame& frame : into.frames) {
     if (!frame.is_native) continue;
     const Address instruction = into.instructions[frame.index];
-    const auto [told, is_new] = told_.try_emplace(instruction, epoch_);
+    auto [told, is_new] = told_.try_emplace(instruction, epoch_);
     if (!is_new && told->second == epoch_) continue;
-    told_[instruction] = epoch_;
+    told.value() = epoch_;
     into.places.emplace_back(instruction, code_.Of(instruction).place);
   }
 }

@@ -26,7 +26,7 @@ namespace pystrobe::remote {
 
 /// A thread's stack as it was copied, and its Python frames.
 struct UnwindOrder {
-  StoppedStack stack;
+  NativeCopy copy;
   std::vector<uint8_t> begins_run;  ///< RunBeginnings
 };
 
@@ -46,17 +46,13 @@ struct UnwoundStack {
 /// our own, in the order in which they come. [one thread: the pacer]
 class Unwinder {
  public:
-  /// Of stacks that wait.
-  static constexpr size_t kMostBytes = size_t{64} << 20;
-
   /// `target` outlives it. Fails where its mappings cannot be read, or there may be no more
   /// threads.
   static Result<std::unique_ptr<Unwinder>> Start(const Target& target);
-  /// Orders that wait are not filled any more.
+  /// Orders that wait are not filled any more; the one under way is waited for.
   ~Unwinder();
 
-  /// False, and it is not taken, where too many wait.
-  bool Submit(UnwindOrder order);
+  void Submit(UnwindOrder order);
   /// What has been done since. `all`: waits until nothing is left to do.
   std::vector<UnwoundStack> TakeDone(bool all);
 
@@ -65,7 +61,7 @@ class Unwinder {
   void Main();
   void FindInterpreter();
   void Refresh();
-  UnwoundStack Unwind(const UnwindOrder& order);
+  UnwoundStack Fill(const UnwindOrder& order);
   void AddPlaces(UnwoundStack& into);
 
   const Target& target_;
@@ -81,9 +77,7 @@ class Unwinder {
   std::condition_variable changed_;
   std::deque<UnwindOrder> orders_;
   std::vector<UnwoundStack> done_;
-  size_t waiting_bytes_ = 0;  // of orders_ and the one under way
   bool busy_ = false;
-  bool hurry_ = false;  // somebody waits
   bool end_ = false;
   std::thread thread_;
 };

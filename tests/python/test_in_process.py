@@ -98,9 +98,6 @@ def test_c_functions_are_shown_on_request(pystrobe: Pystrobe, program: Path) -> 
     assert "deflate" in done.stderr
     without = run_inside(pystrobe, program)
     assert "deflate" not in without.stderr
-    outside = pystrobe.run("run", "--native", str(program))
-    assert outside.code == 2
-    assert "--in-process" in outside.err
 
 
 def test_the_environment_keeps_its_own_customization(

@@ -96,15 +96,14 @@ def test_c_functions_stand_below_who_called_them(
 def test_names_follow_libraries_that_come_and_go(pystrobe: Pystrobe, newest: Interpreter) -> None:
     libraries = two_libraries(pystrobe.directory)
     with running(newest, "c_libraries", *libraries) as target:
-        for _ in range(MOST_RUNS):
-            report = attach_native(pystrobe, target, seconds=2.5)
-            called = count_calls(list(native_stacks(report)))
-            right = called["first", "burn_first"] + called["second", "burn_second"]
-            least = min(called["first", "burn_first"], called["second", "burn_second"])
-            # Within some milliseconds of a change the name may be that of what was there.
-            if least > 200 and called.total() - right <= 0.1 * called.total():
-                return
-    pytest.fail(f"{called}; {report['quality']['line']}")
+        report = attach_native(pystrobe, target, seconds=4)
+    called = count_calls(list(native_stacks(report)))
+    right = called["first", "burn_first"] + called["second", "burn_second"]
+    least = min(called["first", "burn_first"], called["second", "burn_second"])
+    told = f"{called}; {report['quality']['line']}"
+    assert least > 200, told
+    # Within some 10 of the 250 ms that each is there the name may be that of what was there.
+    assert called.total() - right <= 0.1 * called.total(), told
 
 
 def test_who_waits_in_the_kernel_is_not_disturbed(
@@ -138,6 +137,16 @@ def test_cpu_time_is_split_by_what_used_it(pystrobe: Pystrobe, interpreter: Inte
         user, system = truth[name]
         expected = 100 * system / (user + system)
         assert found[name]["kernel"] == pytest.approx(expected, abs=15), name
+
+
+def test_the_lock_is_somebodys_all_the_time(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
+    """Though it may go from one thread to the next while these are looked at by turns."""
+    if interpreter.free_threaded:
+        pytest.skip("there is no lock")
+    with running(interpreter, "threads") as target:
+        report = attach_native(pystrobe, target, seconds=2)
+    seconds = report["quality"]["duration_ns"]
+    assert 0.85 * seconds < report["total"]["gil_ns"] < 1.02 * seconds
 
 
 def test_a_program_is_started_with_it(pystrobe: Pystrobe, newest: Interpreter) -> None:

@@ -231,8 +231,8 @@ def check_brief_functions(pystrobe: Pystrobe, interpreter: Interpreter, *options
         truth = percent(target.stop()["used"])
     stacks = recorded.collapsed("--mode", "cpu", "--unit", "ns", "--thread", "native")
     found = percent(share_of([stack for stack in stacks if stack.frames], ["digest", "shrink"]))
-    # Three standard deviations of a share of a fifth, of a thousand samples.
-    assert found == pytest.approx(truth, abs=4)
+    # Four standard deviations of a share of a fifth, of a thousand samples.
+    assert found == pytest.approx(truth, abs=5)
 
 
 def test_what_runs_briefly_has_its_time(pystrobe: Pystrobe, interpreter: Interpreter) -> None:

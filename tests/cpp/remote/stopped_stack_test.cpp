@@ -18,6 +18,18 @@ std::string SyscallOf(pid_t pid) {
   return ReadSmallFile(fmt::format("/proc/{}/task/{}/syscall", pid, pid)).value_or("");
 }
 
+native::StackBytes Bytes(const StoppedStack& stack) {
+  return {stack.copy().begin, stack.copy().bytes};
+}
+
+/// What /proc says of a child once it waits in pause(2).
+std::string SyscallOfWaiting(pid_t pid) {
+  const Nanoseconds deadline = MonotonicNow() + std::chrono::seconds(10);
+  std::string text;
+  while (!text.starts_with("34 ") && MonotonicNow() < deadline) text = SyscallOf(pid);
+  return text;
+}
+
 TEST(StoppedStack, IsThatOfAThreadThatStandsStill) {
   testing::SpinningChild child;
   const ProcessMemory memory(child.pid());
@@ -30,16 +42,16 @@ TEST(StoppedStack, IsThatOfAThreadThatStandsStill) {
     usleep(1000);
     ASSERT_TRUE(stop.Stop(child.pid()));
     ASSERT_TRUE(stack.Take(child.pid(), memory));
-  } while (stack.in_kernel() && MonotonicNow() < deadline);
-  EXPECT_FALSE(stack.empty());
-  EXPECT_FALSE(stack.in_kernel());
-  const native::Registers& registers = stack.registers();
+  } while (stack.copy().in_kernel && MonotonicNow() < deadline);
+  EXPECT_FALSE(stack.copy().empty());
+  EXPECT_FALSE(stack.copy().in_kernel);
+  const native::Registers& registers = stack.copy().registers;
   EXPECT_EQ(registers.unknown, 0U);
   // Our own code and stack: it is a fork of this process.
-  EXPECT_NE(stack.bytes().Find(registers.sp(), 64), nullptr);
-  EXPECT_EQ(stack.bytes().Find(registers.sp() - native::kRedZone - 1, 1), nullptr);
+  EXPECT_NE(Bytes(stack).Find(registers.sp(), 64), nullptr);
+  EXPECT_EQ(Bytes(stack).Find(registers.sp() - native::kRedZone - 1, 1), nullptr);
   const Address local = reinterpret_cast<Address>(&stack);
-  EXPECT_NE(stack.bytes().Find(local, sizeof stack), nullptr);
+  EXPECT_NE(Bytes(stack).Find(local, sizeof stack), nullptr);
 }
 
 TEST(StoppedStack, IsNothingOfAThreadThatRuns) {
@@ -47,11 +59,11 @@ TEST(StoppedStack, IsNothingOfAThreadThatRuns) {
   const ProcessMemory memory(child.pid());
   StoppedStack stack;
   EXPECT_FALSE(stack.Take(child.pid(), memory));
-  EXPECT_TRUE(stack.empty());
+  EXPECT_TRUE(stack.copy().empty());
   child.WaitForState('R');
   EXPECT_FALSE(stack.TakeAsleep(SyscallOf(child.pid()), 0, memory));
   EXPECT_FALSE(stack.TakeAsleep("", 0, memory));
-  EXPECT_TRUE(stack.empty());
+  EXPECT_TRUE(stack.copy().empty());
 }
 
 TEST(StoppedStack, OfAThreadThatSleepsSomeRegistersAreKnown) {
@@ -59,20 +71,21 @@ TEST(StoppedStack, OfAThreadThatSleepsSomeRegistersAreKnown) {
     for (;;) pause();
   });
   const ProcessMemory memory(child.pid());
-  const Nanoseconds deadline = MonotonicNow() + std::chrono::seconds(10);
-  while (ReadTaskStat(child.pid(), child.pid())->state != 'S' && MonotonicNow() < deadline) {
-    usleep(100);
-  }
   StoppedStack asleep, stopped;
-  ASSERT_TRUE(asleep.TakeAsleep(SyscallOf(child.pid()), 0, memory));
+  ASSERT_TRUE(asleep.TakeAsleep(SyscallOfWaiting(child.pid()), 0, memory));
   PtraceStop stop;
   ASSERT_TRUE(stop.Stop(child.pid()));
   ASSERT_TRUE(stopped.Take(child.pid(), memory));
-  EXPECT_TRUE(stopped.in_kernel());
-  EXPECT_EQ(asleep.registers().sp(), stopped.registers().sp());
-  EXPECT_FALSE(asleep.registers().Knows(native::kRbp));
-  EXPECT_TRUE(asleep.registers().Knows(native::kRip));
-  EXPECT_EQ(asleep.byte_count(), stopped.byte_count());
+  EXPECT_TRUE(stopped.copy().in_kernel);
+  EXPECT_EQ(asleep.copy().registers.sp(), stopped.copy().registers.sp());
+  EXPECT_FALSE(asleep.copy().registers.Knows(native::kRbp));
+  EXPECT_TRUE(asleep.copy().registers.Knows(native::kRip));
+  EXPECT_EQ(asleep.copy().bytes, stopped.copy().bytes);
+  // Where its end is known it is one piece.
+  const std::vector<std::byte> first = stopped.Release().bytes;
+  EXPECT_TRUE(stopped.copy().empty());
+  ASSERT_TRUE(stopped.Take(child.pid(), memory));
+  EXPECT_EQ(stopped.copy().bytes, first);
 }
 
 TEST(StoppedStack, EndsWhereTheThreadsOwnDataBegins) {
@@ -82,12 +95,11 @@ TEST(StoppedStack, EndsWhereTheThreadsOwnDataBegins) {
   const ProcessMemory memory(child.pid());
   constexpr Address kUsed = 4000;
   StoppedStack stack;
-  std::string text;
-  while (!text.starts_with("34 ")) text = SyscallOf(child.pid());  // pause(2)
+  const std::string text = SyscallOfWaiting(child.pid());
   ASSERT_TRUE(stack.TakeAsleep(text, 0, memory));
-  const Address sp = stack.registers().sp();
+  const Address sp = stack.copy().registers.sp();
   ASSERT_TRUE(stack.TakeAsleep(text, sp + kUsed, memory));
-  EXPECT_EQ(stack.byte_count(), native::kRedZone + kUsed);
+  EXPECT_EQ(stack.copy().bytes.size(), native::kRedZone + kUsed);
 }
 
 }  // namespace

@@ -453,5 +453,56 @@ TEST_F(ThreadLedgerTest, AnUnsureLookIsOfAThreadAwakeOnlyIfItHadNoTimeToSleep) {
   EXPECT_THAT(Yielded(), ElementsAre(Row{2'000'000, kMs, 939'000, kOther, 1, kSampleOnCpu}));
 }
 
+// As where C functions are found later.
+TEST_F(ThreadLedgerTest, StacksThatAreInNoSampleYetAreReplaced) {
+  constexpr StackId kStandIn{1000}, kUnlockedStandIn{1001};
+  ThreadLedger ledger = Begin();
+  TaskLook look = Running(0);
+  ledger.Take({TickOf(1), look, kUnlockedStandIn, 0});
+  ledger.Take({TickOf(2), Running(kMs), kStandIn, kSampleGil});
+  samples_.clear();
+  ledger.Replace([&](StackId stack) {
+    return stack == kStandIn ? kWork : stack == kUnlockedStandIn ? kOther : stack;
+  });
+  ledger.Take({TickOf(9), Asleep(2 * kMs, 2), kNap, 0});
+  ledger.Finish(TickOf(12), true);
+  EXPECT_FALSE(samples_.empty());
+  for (const Sample& sample : samples_) EXPECT_LT(ToIndex(sample.stack), 1000U);
+}
+
+TEST_F(ThreadLedgerTest, OnlyCpuTimeIsInTheKernel) {
+  ThreadLedger ledger = BeginRunning();
+  ledger.Take({TickOf(3), Running(2 * kMs), kWork, kSampleKernel});
+  ledger.Take({TickOf(4), Asleep(2 * kMs), kNap, kSampleKernel});
+  ledger.Finish(TickOf(5), true);
+  uint64_t in_kernel = 0;
+  for (const Sample& sample : samples_) {
+    if ((sample.flags & kSampleKernel) == 0) continue;
+    EXPECT_GT(sample.cpu_ns, 0U);
+    in_kernel += sample.cpu_ns;
+  }
+  EXPECT_EQ(in_kernel, kMs);
+}
+
+// At the end too, where it is spread over the last looks.
+TEST_F(ThreadLedgerTest, WhatIsLeftIsInTheKernelAsItsLooksWere) {
+  ThreadLedger ledger = Begin();
+  TaskLook doubtful = Running(0);
+  doubtful.in_pause = false;
+  doubtful.on_cpu = OnCpu::kUnknown;
+  for (uint64_t tick = 1; tick <= 10; ++tick) {
+    doubtful.stat.cpu_ns = (tick - 1) * kMs;
+    ledger.Take({TickOf(tick), doubtful, kWork, kSampleKernel});
+  }
+  ledger.Finish(TickOf(10), true);
+  uint64_t cpu = 0;
+  for (const Sample& sample : samples_) {
+    const bool in_kernel = (sample.flags & kSampleKernel) != 0;
+    EXPECT_EQ(in_kernel, sample.cpu_ns > 0);
+    cpu += sample.cpu_ns;
+  }
+  EXPECT_EQ(cpu, 9 * kMs);
+}
+
 }  // namespace
 }  // namespace pystrobe::remote
