@@ -34,6 +34,13 @@ def all_interpreters() -> list[find.Interpreter]:
     return list({one.name: one for one in find.find()}.values())
 
 
+def one_of_each_layout(interpreters: list[find.Interpreter]) -> list[find.Interpreter]:
+    """Where frames and the lock lie alike; up to 3.10 they do."""
+    return list(
+        {(max(one.minor, (3, 10)), one.free_threaded): one for one in interpreters}.values()
+    )
+
+
 @cache
 def newest_interpreter() -> find.Interpreter:
     """The newest that needs no chroot: what tests that do not depend on the version use."""
@@ -60,6 +67,11 @@ def pytest_configure(config: pytest.Config) -> None:
     heed_signals()
     config.addinivalue_line("markers", "matrix: every combination; only with --matrix")
     config.addinivalue_line("markers", "slow: takes many seconds")
+    config.addinivalue_line("markers", "each_layout: without --matrix one interpreter of each")
+
+
+def is_matrix(config: pytest.Config) -> bool:
+    return bool(config.getoption("--matrix") or os.environ.get("PYSTROBE_MATRIX"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -68,7 +80,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # A browser is a child of ours that goes on: its CPU time would pass for that of others.
         if "window" not in getattr(item, "fixturenames", ()):
             item.add_marker(rerun_if_disturbed)
-    if config.getoption("--matrix") or os.environ.get("PYSTROBE_MATRIX"):
+    if is_matrix(config):
         return
     left_out = [item for item in items if item.get_closest_marker("matrix")]
     config.hook.pytest_deselected(items=left_out)
@@ -84,6 +96,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "interpreter" in metafunc.fixturenames:
         found = all_interpreters()
+        if metafunc.definition.get_closest_marker("each_layout") and not is_matrix(metafunc.config):
+            found = one_of_each_layout(found)
         metafunc.parametrize("interpreter", found, ids=[one.name for one in found])
 
 

@@ -106,6 +106,7 @@ def test_names_follow_libraries_that_come_and_go(pystrobe: Pystrobe, newest: Int
     assert called.total() - right <= 0.1 * called.total(), told
 
 
+@pytest.mark.each_layout
 def test_who_waits_in_the_kernel_is_not_disturbed(
     pystrobe: Pystrobe, interpreter: Interpreter
 ) -> None:
@@ -121,9 +122,10 @@ def test_who_waits_in_the_kernel_is_not_disturbed(
     assert sum(s.samples for s in waiting) > 0.9 * sum(s.samples for s in waits)
 
 
+@pytest.mark.each_layout
 def test_cpu_time_is_split_by_what_used_it(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     with running(interpreter, "split") as target:
-        report = attach_native(pystrobe, target, seconds=3)
+        report = attach_native(pystrobe, target, seconds=2.5)
         truth = target.stop()["used"]
     assert report["metadata"]["native"]
     total = report["cpu_split"]
@@ -139,6 +141,7 @@ def test_cpu_time_is_split_by_what_used_it(pystrobe: Pystrobe, interpreter: Inte
         assert found[name]["kernel"] == pytest.approx(expected, abs=15), name
 
 
+@pytest.mark.each_layout
 def test_the_lock_is_somebodys_all_the_time(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     """Though it may go from one thread to the next while these are looked at by turns."""
     if interpreter.free_threaded:

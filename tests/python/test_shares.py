@@ -56,6 +56,7 @@ def test_cpu_and_wall_shares(pystrobe: Pystrobe, interpreter: Interpreter) -> No
 
 
 @pytest.mark.parametrize("rate", [200, 1000])
+@pytest.mark.each_layout
 def test_short_bursts_are_charged_to_what_ran(
     pystrobe: Pystrobe, interpreter: Interpreter, rate: float
 ) -> None:
@@ -79,6 +80,7 @@ def test_short_bursts_are_charged_to_what_ran(
 
 
 @pytest.mark.parametrize("rate", [100, 300])
+@pytest.mark.each_layout
 def test_what_runs_first_after_a_wait_has_its_time(
     pystrobe: Pystrobe, newest: Interpreter, rate: int
 ) -> None:
@@ -106,6 +108,7 @@ def busy_loop(cpu: int) -> Iterator[None]:
         loop.wait()
 
 
+@pytest.mark.each_layout
 def test_waiting_for_a_cpu_uses_none(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     """A thread that was woken, or lost its CPU, is awake where it waits, and runs elsewhere."""
     target_cpu, sampler_cpu = apart()
@@ -168,6 +171,7 @@ class CpuClock:
 
 
 @pytest.mark.parametrize("name", ["burn", "threads", "native"])
+@pytest.mark.each_layout
 def test_cpu_total_is_what_the_kernel_charged(
     pystrobe: Pystrobe, interpreter: Interpreter, name: str
 ) -> None:
@@ -210,6 +214,7 @@ def test_lock_time_is_the_work_done(pystrobe: Pystrobe, interpreter: Interpreter
         assert held == pytest.approx(done, abs=15)
 
 
+@pytest.mark.each_layout
 def test_who_waits_for_a_cpu_keeps_the_lock(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     if interpreter.free_threaded:
         pytest.skip("there is no lock")
@@ -235,6 +240,7 @@ def check_brief_functions(pystrobe: Pystrobe, interpreter: Interpreter, *options
     assert found == pytest.approx(truth, abs=5)
 
 
+@pytest.mark.each_layout
 def test_what_runs_briefly_has_its_time(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     check_brief_functions(pystrobe, interpreter)
 
@@ -273,6 +279,7 @@ def test_a_thread_that_ptrace_stopped_is_not_taken_for_asleep(
     assert total["cpu_samples"] > 0.9 * total["samples"], total
 
 
+@pytest.mark.each_layout
 def test_threads_without_the_lock_take_turns(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     """More of them run at once than one look takes in: none is seen less for having come last."""
     with running(interpreter, "many_native") as target:
