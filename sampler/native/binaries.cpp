@@ -107,9 +107,12 @@ Result<Binaries::Change> Binaries::Refresh() {
 }
 
 Binaries::File* Binaries::FileAt(Address pc) const {
-  const auto found = std::ranges::find_if(
-      files_, [pc](const auto& file) { return file->module.image.range().Contains(pc); });
-  return found == files_.end() ? nullptr : found->get();
+  // The nearest: with what they leave zero, images may reach into each other.
+  const auto behind = std::ranges::upper_bound(
+      files_, pc, {}, [](const auto& file) { return file->module.image.range().start; });
+  if (behind == files_.begin()) return nullptr;
+  File* file = std::prev(behind)->get();
+  return file->module.image.range().Contains(pc) ? file : nullptr;
 }
 
 const Module* Binaries::ModuleAt(Address pc) const {

@@ -195,15 +195,29 @@ std::string_view Module::file_name() const {
   return std::string_view(path).substr(path.rfind('/') + 1);
 }
 
+namespace {
+
+/// Some of the file is mapped to be executed, within the image. Who reads a file maps it too, as
+/// libdw does: an image that is not loaded there would reach into what lies behind.
+bool IsLoaded(const ElfImage& image, const Mapping& first, const std::vector<Mapping>& mappings) {
+  return std::ranges::any_of(mappings, [&](const Mapping& mapping) {
+    const bool is_its = mapping.inode == first.inode && mapping.path == first.path;
+    // Programs move their code into large pages, which are of no file.
+    return mapping.executable && (is_its || mapping.path.empty()) &&
+           image.range().Contains(mapping.start);
+  });
+}
+
+}  // namespace
+
 std::vector<Module> FindModules(const pyabi::Memory& memory, const std::vector<Mapping>& mappings) {
   std::vector<Module> modules;
   for (const Mapping& mapping : mappings) {
     if (mapping.offset != 0 || !mapping.readable) continue;
     if (!mapping.path.starts_with('/') && mapping.path != "[vdso]") continue;
     if (mapping.end - mapping.start < sizeof(Elf64_Ehdr)) continue;
-    // Other programs may map the file too (a loader reading it): only the loaded image has all of
-    // its segments, and a look-up in one that has not simply fails.
-    if (auto image = ElfImage::Read(memory, mapping.start)) {
+    auto image = ElfImage::Read(memory, mapping.start);
+    if (image && IsLoaded(*image, mapping, mappings)) {
       modules.push_back({mapping.path,
                          mapping.deleted,
                          mapping.inode,

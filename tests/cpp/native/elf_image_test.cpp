@@ -3,7 +3,10 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -191,6 +194,27 @@ TEST(ElfFile, OtherFilesAreNone) {
   EXPECT_FALSE(ElfFile::Open("/proc/self/status"));
   EXPECT_FALSE(ElfFile::Open("/dev/null"));
   EXPECT_FALSE(ElfFile::Open("/no/such/file"));
+}
+
+// As libdw does in a process that samples itself: a file that is read is not loaded there.
+TEST(FindModules, WhatIsMappedToBeReadIsNone) {
+  const auto mappings = ReadMaps(getpid()).value();
+  const auto loaded = std::ranges::find_if(mappings, [](const Mapping& one) {
+    return one.executable && one.path.ends_with("libc.so.6");
+  });
+  ASSERT_NE(loaded, mappings.end());
+  const ScopedFd file(open(loaded->path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info{};
+  ASSERT_EQ(fstat(file.get(), &info), 0);
+  const auto size = static_cast<size_t>(info.st_size);
+  void* const read = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  ASSERT_NE(read, MAP_FAILED);
+  const auto at = reinterpret_cast<Address>(read);
+  const remote::ProcessMemory memory(getpid());
+  for (const Module& module : OurModules(memory)) {
+    EXPECT_NE(module.first_mapping.start, at) << module.path;
+  }
+  munmap(read, size);
 }
 
 }  // namespace
