@@ -132,6 +132,7 @@ double UnseenCpu(const Quality& quality) {
 constexpr double kWorthSaying = 0.01;
 /// From this share on what is shown is not what the program mostly does.
 constexpr double kMuchUnseen = 0.1;
+constexpr double kMuchWithoutNative = 0.2;
 
 std::string Unseen(const Quality& quality) {
   const double wall = UnseenWall(quality), cpu = UnseenCpu(quality);
@@ -197,6 +198,10 @@ const char* Reservation(const Quality& quality) {
   if (quality.proved != quality.taken) return "some stacks not proved";
   if (std::max(UnseenWall(quality), UnseenCpu(quality)) > kMuchUnseen) {
     return "much time without a stack";
+  }
+  const auto without_native = static_cast<double>(quality.native_cut + quality.native_unfit);
+  if (without_native > kMuchWithoutNative * static_cast<double>(quality.taken)) {
+    return "C functions missing";
   }
   return nullptr;
 }

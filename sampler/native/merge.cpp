@@ -7,6 +7,9 @@
 namespace pystrobe::native {
 namespace {
 
+// One in so many stacks: more often no function begins that is called.
+constexpr uint64_t kRare = 2;
+
 class Merger {
  public:
   Merger(std::span<const CodeKind> native, std::span<const uint8_t> begins_run,
@@ -24,15 +27,14 @@ class Merger {
     }
   }
 
-  /// All, `skipped` of the innermost runs having no Python frames.
-  void AddAll(size_t skipped) {
+  static constexpr size_t kNone = ~size_t{0};
+
+  /// All, the run `without` (0: the innermost one) having no Python frames.
+  void AddAll(size_t without) {
+    size_t run = 0;
     for (size_t i = 0; i < native_.size(); ++i) {
       if (native_[i] == CodeKind::kEvaluation) {
-        if (skipped > 0) {
-          --skipped;
-        } else {
-          AddRun();
-        }
+        if (run++ != without) AddRun();
       } else {
         AddNative(i);
       }
@@ -75,22 +77,31 @@ class Merger {
 }  // namespace
 
 MergeResult Merge(std::span<const CodeKind> native, bool is_whole,
-                  std::span<const uint8_t> begins_run, std::vector<MergedFrame>& merged) {
+                  std::span<const uint8_t> begins_run, RunHistory& history,
+                  std::vector<MergedFrame>& merged) {
   merged.clear();
   const auto runs = static_cast<size_t>(std::ranges::count(native, CodeKind::kEvaluation));
   auto python_runs = static_cast<size_t>(std::ranges::count(begins_run, 1));
   // What was cut for its length has no beginning.
   if (!begins_run.empty() && begins_run.back() == 0) ++python_runs;
-  Merger merger(native, begins_run, merged);
-  if (runs == python_runs || runs == python_runs + 1) {
-    merger.AddAll(runs - python_runs);
-    return is_whole ? MergeResult::kWhole : MergeResult::kCut;
+  const auto fits = is_whole ? MergeResult::kWhole : MergeResult::kCut;
+  if (runs == python_runs) {
+    ++history.fitting;
+    Merger(native, begins_run, merged).AddAll(Merger::kNone);
+    return fits;
   }
-  if (!is_whole && runs < python_runs) {
-    merger.AddAll(0);
+  if (runs == python_runs + 1) {
+    Merger(native, begins_run, merged).AddAll(0);
+    if (kRare * uint64_t{history.excess++} < history.fitting) return fits;
+    std::vector<MergedFrame> other;
+    Merger(native, begins_run, other).AddAll(runs - 1);
+    if (merged == other) return fits;
+    merged.clear();
+  } else if (!is_whole && runs < python_runs) {
+    Merger(native, begins_run, merged).AddAll(Merger::kNone);
     return MergeResult::kCut;
   }
-  merger.AddLeaf();
+  Merger(native, begins_run, merged).AddLeaf();
   return MergeResult::kUnfit;
 }
 

@@ -22,6 +22,8 @@ enum class CodeKind : uint8_t {
 struct MergedFrame {
   bool is_native = false;
   uint32_t index = 0;  ///< into the native frames, or into the Python frames
+
+  friend bool operator==(const MergedFrame&, const MergedFrame&) = default;
 };
 
 enum class MergeResult : uint8_t {
@@ -31,15 +33,25 @@ enum class MergeResult : uint8_t {
            ///< the innermost run stand under the Python frames, the others are left out
 };
 
+/// What stacks of one thread were like until now.
+struct RunHistory {
+  uint32_t fitting = 0;  ///< as many runs of the loop as Python's frames tell
+  uint32_t excess = 0;   ///< one more
+};
+
 /// Merges frames, leaf first, of a thread that stood still. `begins_run`: for each Python frame 1
 /// if a run of the evaluation loop began with it, else 0 (pyabi::RawFrame::is_entry; before 3.11
 /// each does). `is_whole`: the native frames reach the thread's first function.
 ///
 /// Each run of the loop is one native frame and the Python frames up to the one it began with. The
-/// innermost may have none: it has just begun, or is about to end. Of the other native frames those
+/// innermost may have none: it has just begun, or is about to end. So may the outermost, where the
+/// thread has left one interpreter, or one stack of Python frames (a greenlet's), for another.
+/// Where that makes a difference it is told by `history`: it is the innermost if one run too many
+/// is rare in this thread, else they do not fit. Of the other native frames those
 /// of kind kOther are kept, and what they call of kind kSystem; what the interpreter calls of that
 /// is part of it, and what comes before either begins the thread. `merged` is cleared before.
 MergeResult Merge(std::span<const CodeKind> native, bool is_whole,
-                  std::span<const uint8_t> begins_run, std::vector<MergedFrame>& merged);
+                  std::span<const uint8_t> begins_run, RunHistory& history,
+                  std::vector<MergedFrame>& merged);
 
 }  // namespace pystrobe::native

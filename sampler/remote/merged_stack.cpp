@@ -33,12 +33,13 @@ std::vector<uint8_t> RunBeginnings(std::span<const NamedFrame> frames) {
 
 native::MergeResult CodeMerger::Merge(std::span<const native::Address> instructions, bool is_whole,
                                       std::span<const uint8_t> begins_run,
+                                      native::RunHistory& history,
                                       std::vector<MergedFrame>& merged) {
   kinds_.clear();
   for (const native::Address instruction : instructions) {
     kinds_.push_back(native_.Of(instruction).kind);
   }
-  return native::Merge(kinds_, is_whole, begins_run, merged);
+  return native::Merge(kinds_, is_whole, begins_run, history, merged);
 }
 
 void NativeFrameIds::Set(native::Address instruction, const native::NativePlace& place) {
@@ -80,10 +81,10 @@ StackId PushMerged(Tables& tables, const NativeFrameIds& ids, StackId base,
 }
 
 StackMerger::Merged StackMerger::Merge(StackId base, std::span<const NamedFrame> frames,
-                                       std::span<const native::Address> instructions,
-                                       bool is_whole) {
+                                       std::span<const native::Address> instructions, bool is_whole,
+                                       native::RunHistory& history) {
   Merged done;
-  done.result = merger_.Merge(instructions, is_whole, RunBeginnings(frames), merged_);
+  done.result = merger_.Merge(instructions, is_whole, RunBeginnings(frames), history, merged_);
   if (ids_.size() >= kMostKnown) ids_.Clear();
   for (const MergedFrame& frame : merged_) {
     if (!frame.is_native || ids_.Has(instructions[frame.index])) continue;

@@ -41,7 +41,7 @@ class CodeMerger {
   /// `instructions`: as native::UnwindOver gives them, up to the thread's first function where that
   /// `is_whole`. `begins_run`: RunBeginnings. May take long, as NativeCode::Of.
   native::MergeResult Merge(std::span<const native::Address> instructions, bool is_whole,
-                            std::span<const uint8_t> begins_run,
+                            std::span<const uint8_t> begins_run, native::RunHistory& history,
                             std::vector<native::MergedFrame>& merged);
 
  private:
@@ -88,7 +88,8 @@ class StackMerger {
 
   /// `frames`, leaf first, stand on `base`. The rest as CodeMerger::Merge.
   Merged Merge(StackId base, std::span<const NamedFrame> frames,
-               std::span<const native::Address> instructions, bool is_whole);
+               std::span<const native::Address> instructions, bool is_whole,
+               native::RunHistory& history);
 
   /// What was known of machine code is no longer true.
   void Forget() { ids_.Clear(); }

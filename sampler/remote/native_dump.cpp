@@ -78,7 +78,8 @@ NativeDump::Look NativeDump::Merge(std::span<const pyabi::RawFrame> frames, Stac
   for (size_t i = 0; i < frames.size(); ++i) {
     if (named[i].frame) shown.push_back(frames[i].frame);
   }
-  const auto merged = merger_.Merge(base, named, instructions_, reached_first_);
+  native::RunHistory none;
+  const auto merged = merger_.Merge(base, named, instructions_, reached_first_, none);
   Look look{
       .stopped = true, .is_whole = merged.result == native::MergeResult::kWhole, .frames = {}};
   const Tables& tables = context_.tables;

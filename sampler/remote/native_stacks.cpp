@@ -13,14 +13,15 @@ Result<std::unique_ptr<NativeStacks>> NativeStacks::Start(const Target& target, 
       new NativeStacks(tables, quality, *std::move(unwinder), most_bytes));
 }
 
-StackId NativeStacks::Add(StackId base, std::vector<NamedFrame> frames, NativeCopy copy) {
+StackId NativeStacks::Add(ThreadIndex thread, StackId base, std::vector<NamedFrame> frames,
+                          NativeCopy copy) {
   Part part{base, std::move(frames)};
   std::vector<uint8_t> begins_run = RunBeginnings(part.frames);
   part.bytes = sizeof(Part) + sizeof(UnwindOrder) + copy.bytes.capacity() + begins_run.capacity() +
                part.frames.capacity() * sizeof(NamedFrame);
   if (waiting_bytes_ + part.bytes > most_bytes_) Make(false);
   if (copy.empty() || waiting_bytes_ + part.bytes > most_bytes_) return WithoutNative(part);
-  unwinder_->Submit({std::move(copy), std::move(begins_run)});
+  unwinder_->Submit({thread, std::move(copy), std::move(begins_run)});
   waiting_bytes_ += part.bytes;
   parts_.push_back(std::move(part));
   const auto waiting = static_cast<uint32_t>(made_.size() + parts_.size() - 1);

@@ -29,7 +29,7 @@ class NativeStacks {
 
   /// Takes what was copied of a thread. Returns what stands for its stack until that is made: Made
   /// tells, which only. Where more than `most_bytes` wait the stack is made of Python frames alone.
-  StackId Add(StackId base, std::vector<NamedFrame> frames, NativeCopy copy);
+  StackId Add(ThreadIndex thread, StackId base, std::vector<NamedFrame> frames, NativeCopy copy);
 
   /// Makes those stacks that can be made. `all`: waits for the others, as long as it takes to read
   /// what debug information they need.

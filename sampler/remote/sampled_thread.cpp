@@ -122,7 +122,7 @@ bool SampledThread::TakeStack(size_t common, Nanoseconds now) {
   if (!current_) return true;
   const uint64_t unnamed = context_.codes.unnamed();
   auto frames = NameFrames(context_.codes, context_.target.layout(), copy_.frames, now);
-  stack_ = context_.native->Add(complete ? kEmptyStack : context_.codes.incomplete_stack(),
+  stack_ = context_.native->Add(index(), complete ? kEmptyStack : context_.codes.incomplete_stack(),
                                 std::move(frames), copy_.native.Release());
   return context_.codes.unnamed() == unnamed;
 }

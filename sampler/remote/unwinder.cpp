@@ -118,7 +118,8 @@ UnwoundStack Unwinder::Fill(const UnwindOrder& order) {
   if (rules_.ranges().size() >= kMostRules) rules_.Forget();
   UnwoundStack done;
   const bool is_whole = Unwind(order.copy, rules_, done.instructions);
-  done.result = merger_.Merge(done.instructions, is_whole, order.begins_run, done.frames);
+  done.result = merger_.Merge(done.instructions, is_whole, order.begins_run,
+                              histories_[ToIndex(order.thread)], done.frames);
   AddPlaces(done);
   return done;
 }

@@ -26,6 +26,7 @@ namespace pystrobe::remote {
 
 /// A thread's stack as it was copied, and its Python frames.
 struct UnwindOrder {
+  ThreadIndex thread{};
   NativeCopy copy;
   std::vector<uint8_t> begins_run;  ///< RunBeginnings
 };
@@ -69,7 +70,8 @@ class Unwinder {
   native::RuleCache rules_{binaries_};
   native::NativeCode code_;
   CodeMerger merger_{code_};
-  HashMap<Address, uint32_t> told_;  // in which epoch
+  HashMap<uint32_t, native::RunHistory> histories_;  // by thread
+  HashMap<Address, uint32_t> told_;                  // in which epoch
   uint32_t epoch_ = 0;
   Nanoseconds next_refresh_{};
 

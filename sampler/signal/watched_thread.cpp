@@ -115,7 +115,7 @@ bool WatchedThread::Settle() {
   if (unsettled_.empty()) return false;
   Unsettled& parts = unsettled_.front();
   const auto merged =
-      context_.merger->Merge(parts.base, parts.frames, parts.instructions, parts.is_whole);
+      context_.merger->Merge(parts.base, parts.frames, parts.instructions, parts.is_whole, runs_);
   context_.quality.native_cut += merged.result == native::MergeResult::kCut ? 1 : 0;
   context_.quality.native_unfit += merged.result == native::MergeResult::kUnfit ? 1 : 0;
   parts.sample.stack = stack_ = merged.stack;

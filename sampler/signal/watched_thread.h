@@ -106,6 +106,7 @@ class WatchedThread {
   remote::StackPath path_;
   StackId stack_ = kEmptyStack;  ///< of the last record
   std::vector<Address> native_;  ///< as the last record has them
+  native::RunHistory runs_;
   std::deque<Unsettled> unsettled_;
   std::vector<remote::SeenCode> seen_;
   std::unique_ptr<ThreadLook> look_;

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ from running import TARGETS, Running, running
 MOST_UNFIT = {"subinterpreters": 1.0, "threadchurn": 0.02}
 # Deeper than a stack is copied, up to 3.10 where each Python call has several of C.
 TOO_DEEP = Case("deep", ("3000", "moving"))
+# Of each thread: before it is known how its stacks are as a rule.
+FIRST = 8
 ENOUGH = 50
 MOST_RUNS = 8
 
@@ -62,7 +66,7 @@ def test_c_functions_fit_between_those_of_python(
             told = f"{verdict.describe()}\n{quality['line']}"
             assert verdict.impossible.total() == verdict.owned_up, told
             assert verdict.owned_up <= 2 + 0.001 * verdict.total, told
-            most_unfit = MOST_UNFIT.get(case.target, 0) * verdict.total
+            most_unfit = FIRST + MOST_UNFIT.get(case.target, 0) * verdict.total
             assert quality["native_unfit"] <= most_unfit, told
             # Where the C library makes a thread it tells nothing of its caller; of one that sleeps
             # some registers are not known.
@@ -83,12 +87,12 @@ def test_c_functions_stand_below_who_called_them(
         for _ in range(MOST_RUNS):
             report = attach_native(pystrobe, target)
             samples += count_inside(list(native_stacks(report, "cpu_samples")))
-            if min(samples["shrink"], samples["python"]) > 200:
+            if min(samples["shrink"], samples["python"]) > 200 and samples["digest"] > 20:
                 break
     # Where zlib is a part of the interpreter none of its own functions are shown.
     assert samples["shrink in C"] > 0.8 * samples["shrink"]
     assert samples["shrink by name"] > 0.8 * samples["shrink"]
-    assert samples["digest in C"] > 0.9 * samples["digest"] > 9
+    assert samples["digest in C"] > 0.8 * samples["digest"] > 9
     assert samples["python"] > 200
     assert samples["python in C"] <= 0.03 * samples["python"]
 
@@ -139,6 +143,22 @@ def test_cpu_time_is_split_by_what_used_it(pystrobe: Pystrobe, interpreter: Inte
         user, system = truth[name]
         expected = 100 * system / (user + system)
         assert found[name]["kernel"] == pytest.approx(expected, abs=15), name
+
+
+def test_what_a_greenlet_works_is_not_called_c(pystrobe: Pystrobe) -> None:
+    """Its Python frames are not all that its thread has: which C functions called it is not
+    known, and said to be."""
+    pytest.importorskip("greenlet")
+    own = Interpreter(platform.python_version(), sys.executable, None, False)
+    with running(own, "switching") as target:
+        report = attach_native(pystrobe, target)
+    inside = [s for s in native_stacks(report, "cpu_samples") if s.python.frames[-1:]]
+    inside = [s for s in inside if s.python.frames[-1].name == "leaf"]
+    total = sum(stack.samples for stack in inside)
+    assert total > 200
+    assert sum(s.samples for s in inside if s.frames[-1].native) < 0.02 * total
+    assert "fair (C functions missing)" in report["quality"]["line"]
+    assert report["quality"]["native_unfit"] > 0.9 * total
 
 
 @pytest.mark.each_layout

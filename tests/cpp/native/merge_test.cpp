@@ -37,13 +37,14 @@ std::ostream& operator<<(std::ostream& out, const Merged& merged) {
 
 // Leaf first. Native frames by the kind's letter, others by any; Python frames are letters, a
 // capital one begins a run.
-Merged Merge(std::string_view native, std::string_view python, bool is_whole = true) {
+Merged Merge(std::string_view native, std::string_view python, bool is_whole = true,
+             RunHistory history = {}) {
   std::vector<CodeKind> kinds;
   for (char letter : native) kinds.push_back(KindOf(letter));
   std::vector<uint8_t> begins;
   for (char letter : python) begins.push_back(letter >= 'A' && letter <= 'Z' ? 1 : 0);
   std::vector<MergedFrame> merged;
-  const MergeResult result = Merge(kinds, is_whole, begins, merged);
+  const MergeResult result = Merge(kinds, is_whole, begins, history, merged);
   std::string frames;
   for (const MergedFrame& frame : merged) {
     frames += frame.is_native ? native[frame.index] : python[frame.index];
@@ -76,7 +77,19 @@ TEST(Merge, ThePythonOfAProgramInAnotherLanguageHasItsCallers) {
 }
 
 TEST(Merge, ARunThatHasJustBegunHasNoFrames) {
-  EXPECT_EQ(Merge("EizEis", "aB"), (Merged{"zaB", MergeResult::kWhole}));
+  const RunHistory rare = {.fitting = 10, .excess = 2};
+  EXPECT_EQ(Merge("EizEis", "aB", true, rare), (Merged{"zaB", MergeResult::kWhole}));
+  EXPECT_EQ(Merge("Eis", "", true), (Merged{"", MergeResult::kWhole}));
+}
+
+// A greenlet's own frames are the innermost ones: the thread's others are not known.
+TEST(Merge, WhichRunHasNoFramesIsNotGuessed) {
+  EXPECT_EQ(Merge("EizEis", "aB"), (Merged{"aB", MergeResult::kUnfit}));
+  EXPECT_EQ(Merge("xEizEis", "aB"), (Merged{"xaB", MergeResult::kUnfit}));
+  const RunHistory often = {.fitting = 10, .excess = 8};
+  EXPECT_EQ(Merge("xEizEis", "aB", true, often), (Merged{"xaB", MergeResult::kUnfit}));
+  // Where it makes no difference it need not be known.
+  EXPECT_EQ(Merge("EiEis", "aB"), (Merged{"aB", MergeResult::kWhole}));
 }
 
 TEST(Merge, NativeFramesThatEndTooSoonAreMergedFromTheLeaf) {

@@ -47,8 +47,8 @@ TEST_F(UnwinderTest, FindsTheCallsAndTheirNamesOnce) {
   auto unwinder = Unwinder::Start(*target_);
   ASSERT_TRUE(unwinder);
   // The module's code is in one frame of Python.
-  (*unwinder)->Submit({Copy(), {1}});
-  (*unwinder)->Submit({Copy(), {1}});
+  (*unwinder)->Submit({ThreadIndex{}, Copy(), {1}});
+  (*unwinder)->Submit({ThreadIndex{}, Copy(), {1}});
   const auto done = (*unwinder)->TakeDone(true);
   ASSERT_EQ(done.size(), 2U);
   for (const UnwoundStack& stack : done) {
@@ -77,11 +77,13 @@ TEST_F(UnwinderTest, NoMoreWaitThanThereIsRoomFor) {
   ASSERT_TRUE(stacks);
   // The first needs the interpreter's file to be read.
   int waiting = 0;
-  while (waiting < 10 && !NativeStacks::IsMade((*stacks)->Add(kEmptyStack, {}, copy))) ++waiting;
+  while (waiting < 10 &&
+         !NativeStacks::IsMade((*stacks)->Add(ThreadIndex{}, kEmptyStack, {}, copy)))
+    ++waiting;
   EXPECT_EQ(waiting, 2);
   EXPECT_EQ(quality.native_cut, 1U);
   (*stacks)->Make(true);
-  EXPECT_FALSE(NativeStacks::IsMade((*stacks)->Add(kEmptyStack, {}, copy)));
+  EXPECT_FALSE(NativeStacks::IsMade((*stacks)->Add(ThreadIndex{}, kEmptyStack, {}, copy)));
 }
 
 TEST_F(UnwinderTest, AStackStandsForItselfUntilItIsMade) {
@@ -93,9 +95,9 @@ TEST_F(UnwinderTest, AStackStandsForItselfUntilItIsMade) {
   const FrameId frame = tables.Intern(
       Frame{tables.Intern(Function{tables.Intern("<module>"), tables.Intern("<string>"), 1}), 4});
   const std::vector<NamedFrame> frames = {{frame, true}};
-  const StackId first = (*stacks)->Add(kEmptyStack, frames, Copy());
-  const StackId second = (*stacks)->Add(kEmptyStack, frames, Copy());
-  const StackId without = (*stacks)->Add(kEmptyStack, frames, {});
+  const StackId first = (*stacks)->Add(ThreadIndex{}, kEmptyStack, frames, Copy());
+  const StackId second = (*stacks)->Add(ThreadIndex{}, kEmptyStack, frames, Copy());
+  const StackId without = (*stacks)->Add(ThreadIndex{}, kEmptyStack, frames, {});
   EXPECT_FALSE(NativeStacks::IsMade(first));
   EXPECT_EQ((*stacks)->Made(first), first);
   // What has nothing to be unwound is what Python told.
@@ -112,7 +114,7 @@ TEST_F(UnwinderTest, AStackStandsForItselfUntilItIsMade) {
     EXPECT_GT(names.size(), 1U) << "no C function";
   }
   (*stacks)->Forget();
-  const StackId third = (*stacks)->Add(kEmptyStack, frames, Copy());
+  const StackId third = (*stacks)->Add(ThreadIndex{}, kEmptyStack, frames, Copy());
   EXPECT_EQ((*stacks)->Made(third), third);
   (*stacks)->Make(true);
   EXPECT_TRUE(NativeStacks::IsMade((*stacks)->Made(third)));
