@@ -188,6 +188,8 @@ struct CopyJob {
   void Run();
   /// The same, with nothing spent on the proof, which there is none of then.
   void RunUnproved();
+  /// The subject has not gone to sleep since `awake_before` was set.
+  bool IsStillAwake() const { return IsAwake().value_or(true); }
   /// Reads `awake_before` and `stat_before` again, as time has passed since they were set.
   void LookAgain();
   /// As Run, but while another thread of ours has the subject's CPU, `held_cpu`. There is a result

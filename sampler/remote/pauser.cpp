@@ -213,7 +213,8 @@ PauseOutcome Pauser::CopyByPtrace(CopyJob& job, pid_t tid) {
     tracer_ = *std::move(tracer);
   }
   job.stopped = true;
-  const Tracer::Outcome hold = tracer_->Hold(tid, [&job] { job.Run(); });
+  const auto is_awake = [&job] { return !job.awake_before || job.IsStillAwake(); };
+  const Tracer::Outcome hold = tracer_->Hold(tid, [&job] { job.Run(); }, is_awake);
   if (hold.stopped && job.read_ok) job.threads.front()->plan->Confirm();
   return {.copied = job.read_ok, .held = hold.stopped && job.read_ok, .held_for = hold.held};
 }

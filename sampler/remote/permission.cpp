@@ -167,7 +167,7 @@ Result<void> CheckFreeToTrace(pid_t pid) {
   }
   return FailWithHint(
       ErrorCode::kPermission,
-      fmt::format("End {}, or leave --pause ptrace out: preemption does without.", tracer),
+      fmt::format("End {}; or leave out what stops threads, --native or --pause ptrace.", tracer),
       "the threads of process {} cannot be stopped by ptrace: {} traces it, and there can be one "
       "tracer only",
       pid, tracer);

@@ -41,10 +41,21 @@ bool PtraceStop::Stop(pid_t tid) {
     if (tid_ == tid) return true;
     Resume();
   }
-  if (ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0) return false;
+  const auto status = ReadStatus(tid);
+  if (!status || ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0) return false;
   tid_ = tid;
+  process_ = status->process;
   ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
-  return WaitUntilStopped() == State::kStopped;
+  if (WaitUntilStopped() != State::kStopped) return false;
+  if (tid_ == tid) return true;
+  Resume();
+  return false;
+}
+
+bool PtraceStop::FollowThroughExec() {
+  if (tid_ == process_ || ptrace(PTRACE_INTERRUPT, process_, nullptr, nullptr) != 0) return false;
+  tid_ = process_;
+  return true;
 }
 
 void PtraceStop::Resume() {
@@ -75,6 +86,10 @@ PtraceStop::State PtraceStop::Look() {
                   WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL);
   } while (done != 0 && errno == EINTR);
   if (done == 0 && news.si_pid == 0) {
+    stopped_since_ = now;
+    return State::kWaiting;
+  }
+  if (done != 0 && FollowThroughExec()) {
     stopped_since_ = now;
     return State::kWaiting;
   }

@@ -36,10 +36,14 @@ class PtraceStop {
  private:
   enum class State { kWaiting, kStopped, kGone };
   State Look();
+  /// A thread that executes another program takes its process' id, and stays traced (ptrace(2),
+  /// "execve(2) under ptrace").
+  bool FollowThroughExec();
   State WaitUntilStopped();
 
-  pid_t tid_ = 0;   ///< seized; 0: none
-  int signal_ = 0;  ///< to be delivered at Resume
+  pid_t tid_ = 0;      ///< seized; 0: none
+  pid_t process_ = 0;  ///< that it is of
+  int signal_ = 0;     ///< to be delivered at Resume
   bool stopped_anyway_ = false;
   Nanoseconds stopped_since_{};
 };

@@ -30,10 +30,10 @@ Tracer::~Tracer() {
   thread_.join();
 }
 
-Tracer::Outcome Tracer::Hold(pid_t tid, FunctionRef<void()> copy) {
+Tracer::Outcome Tracer::Hold(pid_t tid, FunctionRef<void()> copy, FunctionRef<bool()> wanted) {
   // Ctrl-Z would stop the tracer too, and leave the thread it holds standing.
   const AllSignalsBlocked undisturbed;
-  Order order{tid, copy, {}};
+  Order order{tid, copy, wanted, {}};
   std::unique_lock lock(mutex_);
   order_ = &order;
   changed_.notify_all();
@@ -63,7 +63,7 @@ void Tracer::Main() {
 }
 
 void Tracer::Run(Order& order, PtraceStop& stop) {
-  order.outcome.stopped = stop.Stop(order.tid);
+  order.outcome.stopped = order.wanted() && stop.Stop(order.tid);
   order.copy();
   const bool costs = order.outcome.stopped && !stop.stopped_anyway();
   const Nanoseconds held = MonotonicNow() - stop.stopped_since();

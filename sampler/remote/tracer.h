@@ -28,18 +28,22 @@ class Tracer {
   /// Nothing is traced any more afterwards.
   ~Tracer();
 
+  static constexpr auto kAlways = [] { return true; };
+
   struct Outcome {
     bool stopped = false;
     Nanoseconds held{};  ///< that `tid` lost; none when it was stopped by a signal anyway
   };
   /// Calls `copy` on the tracer's thread while `tid` stands still; or, where PtraceStop::Stop
-  /// fails, while it does what it likes.
-  Outcome Hold(pid_t tid, FunctionRef<void()> copy);
+  /// fails, or `wanted` says no, while it does what it likes. `wanted` is asked last of all: system
+  /// calls of a thread that sleeps may fail by a stop.
+  Outcome Hold(pid_t tid, FunctionRef<void()> copy, FunctionRef<bool()> wanted = kAlways);
 
  private:
   struct Order {
     pid_t tid;
     FunctionRef<void()> copy;
+    FunctionRef<bool()> wanted;
     Outcome outcome;
   };
 
