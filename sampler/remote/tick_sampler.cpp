@@ -176,7 +176,7 @@ void TickSampler::Reset(Look& look, LockDomain& domain, SampledThread* subject) 
   look.subject = subject;
   look.others.clear();
   look.ticket = {};
-  look.begun = look.copied = false;
+  look.begun = look.copied = look.was_awake = false;
   look.held = {};
 }
 
@@ -200,6 +200,7 @@ void TickSampler::Begin(Look& look) {
   CopyJob& job = look.job;
   look.subject->Prepare(job, look.domain->lock(), look.subject->copy());
   job.awake_before = look.subject->clock().Running();
+  look.was_awake |= job.awake_before;
   job.stat_before = look.subject->clock().Read();
   job.alone =
       threads_.domains().size() == 1 && (SharesCopies(*look.domain) || running_.size() == 1);
@@ -218,6 +219,8 @@ bool TickSampler::CopyAsleep(Look& look) {
   if (pauser_.mode_in_use() != PauseMode::kPtrace || job.awake_before) return false;
   if (!look.subject->SleepsDuring(job)) return false;
   job.threads.front()->plan->Confirm();
+  // It has gone to sleep since: to take that for what it did would leave out what runs briefly.
+  if (look.was_awake && job.subject_look) job.subject_look->awake = true;
   look.ticket = {nullptr, {.copied = job.read_ok, .held = job.read_ok, .held_for = {}}};
   return true;
 }

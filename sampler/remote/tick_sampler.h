@@ -78,8 +78,9 @@ class TickSampler {
     uint64_t switch_number = 0;         ///< of the lock, when the subject was chosen
     CopyJob job;
     PauseTicket ticket;
-    bool begun = false;   ///< a copy is under way or done
-    bool copied = false;  ///< there is something to record
+    bool was_awake = false;  ///< the subject, when it was looked at first
+    bool begun = false;      ///< a copy is under way or done
+    bool copied = false;     ///< there is something to record
     HeldCopies held;
   };
 

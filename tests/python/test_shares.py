@@ -228,16 +228,18 @@ def test_who_waits_for_a_cpu_keeps_the_lock(pystrobe: Pystrobe, interpreter: Int
     assert 0.95 < lock_share(report) < 1.02
 
 
-def check_brief_functions(pystrobe: Pystrobe, interpreter: Interpreter, *options: str) -> None:
+def check_brief_functions(
+    pystrobe: Pystrobe, interpreter: Interpreter, *options: str, delayed: float = 0
+) -> None:
     """Each of two functions runs when the lock has just changed hands, one for less than the time
-    between two looks."""
+    between two looks. `delayed`: points by which looks that come late miss it."""
     with running(interpreter, "native") as target:
         recorded = pystrobe.attach(target.pid, *options, seconds=4, rate=1000)
         truth = percent(target.stop()["used"])
     stacks = recorded.collapsed("--mode", "cpu", "--unit", "ns", "--thread", "native")
     found = percent(share_of([stack for stack in stacks if stack.frames], ["digest", "shrink"]))
     # Four standard deviations of a share of a fifth, of a thousand samples.
-    assert found == pytest.approx(truth, abs=5)
+    assert found == pytest.approx(truth, abs=5 + delayed)
 
 
 @pytest.mark.each_layout
@@ -245,11 +247,17 @@ def test_what_runs_briefly_has_its_time(pystrobe: Pystrobe, interpreter: Interpr
     check_brief_functions(pystrobe, interpreter)
 
 
-@pytest.mark.parametrize("options", [("--pause", "none"), ("--native",)], ids=" ".join)
-def test_what_runs_briefly_has_its_time_however_it_is_looked_at(
-    pystrobe: Pystrobe, newest: Interpreter, options: tuple[str, ...]
+def test_what_runs_briefly_has_its_time_without_a_pause(
+    pystrobe: Pystrobe, newest: Interpreter
 ) -> None:
-    check_brief_functions(pystrobe, newest, *options)
+    check_brief_functions(pystrobe, newest, "--pause", "none")
+
+
+def test_what_runs_briefly_has_its_time_with_c_functions(
+    pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    """A thread is stopped some 50 to 100 us after it was chosen, of the 700 or so that it runs."""
+    check_brief_functions(pystrobe, newest, "--native", delayed=3)
 
 
 def test_native_code_runs_without_the_lock(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
