@@ -247,12 +247,6 @@ def test_what_runs_briefly_has_its_time(pystrobe: Pystrobe, interpreter: Interpr
     check_brief_functions(pystrobe, interpreter)
 
 
-def test_what_runs_briefly_has_its_time_without_a_pause(
-    pystrobe: Pystrobe, newest: Interpreter
-) -> None:
-    check_brief_functions(pystrobe, newest, "--pause", "none")
-
-
 def test_what_runs_briefly_has_its_time_with_c_functions(
     pystrobe: Pystrobe, newest: Interpreter
 ) -> None:
