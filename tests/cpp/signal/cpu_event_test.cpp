@@ -102,6 +102,9 @@ TEST_P(CpuEventTest, IsOfOneThread) {
 TEST_P(CpuEventTest, SaysThatTheThreadHasEnded) {
   pid_t tid = 0;
   std::thread([&tid] { tid = gettid(); }).join();
+  // The kernel has it for a moment after it was joined.
+  const Nanoseconds deadline = MonotonicNow() + std::chrono::seconds(10);
+  while (CpuTimeOf(tid) && MonotonicNow() < deadline) usleep(100);
   const auto event = CpuEvent::Start(GetParam(), tid, milliseconds(10));
   ASSERT_FALSE(event);
   EXPECT_EQ(event.error().code, ErrorCode::kExited) << event.error().message;
