@@ -34,10 +34,12 @@ NativeDump::Look NativeDump::LookAt(SampledThread& thread, LockDomain& domain, c
   Look look;
   for (int tries = 0; tries < kMostTries; ++tries) {
     thread.Prepare(job_, domain.lock(), thread.copy());
-    if (!Stop(thread.id().tid, &job_) || !job_.read_ok) return look;
-    if (job_.IsWhole()) break;
+    if (!Stop(thread.id().tid, &job_)) return look;
+    // A frame that is being made may lead anywhere, where nothing can be read.
+    if (job_.read_ok && job_.IsWhole()) break;
     std::this_thread::sleep_for(kMoment);
   }
+  if (!job_.read_ok) return look;
   context_.codes.Update(job_.seen_codes, job_.generation, tick.time);
   const bool complete = thread.copy().status == pyabi::WalkStatus::kComplete;
   // TakeCopy takes what is its own of the copy.

@@ -110,8 +110,10 @@ void StoppedStack::TakeBytes(const pyabi::Memory& memory, Address thread_pointer
       continue;
     }
     has_failed = true;
-    known_end_ = begin + have;
-    if (step <= kPage) return;
+    if (step <= kPage) {
+      known_end_ = begin + have;
+      return;
+    }
     step = (step / 2 + kPage - 1) / kPage * kPage - (begin + have) % kPage;
   }
 }
