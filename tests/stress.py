@@ -27,7 +27,7 @@ sys.path[:0] = [str(TESTS / "python"), str(TESTS / "interpreters")]
 from cases import CALL_HEAVY, Case  # noqa: E402
 from conftest import all_interpreters, oracle_of  # noqa: E402
 from find import Interpreter  # noqa: E402
-from native_stacks import native_stacks  # noqa: E402
+from native_stacks import native_stacks, two_libraries  # noqa: E402
 from own_sampling import outside_its_root, sampling_itself  # noqa: E402
 from pystrobe_command import Pystrobe, find_executable  # noqa: E402
 
@@ -35,16 +35,6 @@ RATES = (500, 1000, 2000, 5000, 10_000)
 RECORDINGS = 3
 # Free-threaded 3.13 waits for sub-interpreters that run, without end, sampled or not.
 NEVER_ENDS = "subinterpreters"
-
-
-def make_libraries(directory: Path) -> tuple[str, ...]:
-    """For the target c_libraries."""
-    libraries = []
-    for name in ("first", "second"):
-        libraries.append(str(directory / f"{name}.so"))
-        command = ["cc", "-shared", "-fPIC", "-O1", f"-Dburn=burn_{name}", "-o", libraries[-1]]
-        subprocess.run([*command, str(TESTS / "targets" / "c_library.c")], check=True)
-    return tuple(libraries)
 
 
 def stress(
@@ -98,7 +88,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         pystrobe = Pystrobe(executable, Path(directory))
         cases = [*CALL_HEAVY, Case("native"), Case("split")]
-        cases.append(Case("c_libraries", make_libraries(Path(directory))))
+        cases.append(Case("c_libraries", tuple(two_libraries(Path(directory)))))
         end = time.monotonic() + 60 * arguments.minutes
         while time.monotonic() < end:
             interpreter, case = chance.choice(interpreters), chance.choice(cases)

@@ -27,8 +27,9 @@ class NativeStacks {
                                                      Quality& quality,
                                                      size_t most_bytes = kMostBytes);
 
-  /// Takes what was copied of a thread. Returns what stands for its stack until that is made: Made
-  /// tells, which only. Where more than `most_bytes` wait the stack is made of Python frames alone.
+  /// Takes what was copied of a thread. Returns what stands for its stack until that is made; it is
+  /// for Made alone to ask what that is. Where more than `most_bytes` wait the stack is made of
+  /// Python frames alone.
   StackId Add(ThreadIndex thread, StackId base, std::vector<NamedFrame> frames, NativeCopy copy);
 
   /// Makes those stacks that can be made. `all`: waits for the others, as long as it takes to read

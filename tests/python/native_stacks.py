@@ -9,8 +9,26 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+from cases import CALL_HEAVY, Case
 from collapsed import Stack, make_frame
 from running import TARGETS
+
+# A thread that one interpreter has left for another has runs of the evaluation loop of which no
+# frames are known; one that ends may have, for a moment.
+MOST_UNFIT = {"subinterpreters": 1.0, "threadchurn": 0.02}
+# Of each thread: before it is known how its stacks are as a rule.
+FIRST_UNFIT = 8
+# Deeper than native frames are followed, up to 3.10 where each Python call has several of C.
+TOO_DEEP = Case("deep", ("3000", "moving"))
+
+
+def cases_but_often(*often: str) -> list[Any]:
+    """All; without --matrix those of these names."""
+    return [
+        pytest.param(case, id=case.name, marks=[] if case.name in often else pytest.mark.matrix)
+        for case in [*CALL_HEAVY, Case("native")]
+    ]
 
 
 class NativeFrame(NamedTuple):

@@ -14,21 +14,24 @@ from typing import Any
 import pybind11
 import pytest
 from browser import Browser
-from cases import CALL_HEAVY, Case
+from cases import Case
 from conftest import oracle_of
 from find import Interpreter
 from html_page import rows, set_query
-from native_stacks import count_calls, count_inside, native_stacks, splits, two_libraries
+from native_stacks import (
+    FIRST_UNFIT,
+    MOST_UNFIT,
+    TOO_DEEP,
+    cases_but_often,
+    count_calls,
+    count_inside,
+    native_stacks,
+    splits,
+    two_libraries,
+)
 from pystrobe_command import Pystrobe
 from running import TARGETS, Running, running
 
-# A thread that one interpreter has left for another has runs of the evaluation loop of which no
-# frames are known; one that ends may have, for a moment.
-MOST_UNFIT = {"subinterpreters": 1.0, "threadchurn": 0.02}
-# Deeper than a stack is copied, up to 3.10 where each Python call has several of C.
-TOO_DEEP = Case("deep", ("3000", "moving"))
-# Of each thread: before it is known how its stacks are as a rule.
-FIRST = 8
 ENOUGH = 50
 MOST_RUNS = 8
 
@@ -40,15 +43,7 @@ def attach_native(
     return recorded.json("--idle")
 
 
-def cases() -> list[Any]:
-    often = {"awaits", "callbacks", "generators", "native"}
-    return [
-        pytest.param(case, id=case.name, marks=[] if case.name in often else pytest.mark.matrix)
-        for case in [*CALL_HEAVY, Case("native")]
-    ]
-
-
-@pytest.mark.parametrize("case", cases())
+@pytest.mark.parametrize("case", cases_but_often("awaits", "callbacks", "generators", "native"))
 def test_c_functions_fit_between_those_of_python(
     pystrobe: Pystrobe, interpreter: Interpreter, case: Case
 ) -> None:
@@ -66,7 +61,7 @@ def test_c_functions_fit_between_those_of_python(
             told = f"{verdict.describe()}\n{quality['line']}"
             assert verdict.impossible.total() == verdict.owned_up, told
             assert verdict.owned_up <= 2 + 0.001 * verdict.total, told
-            most_unfit = FIRST + MOST_UNFIT.get(case.target, 0) * verdict.total
+            most_unfit = FIRST_UNFIT + MOST_UNFIT.get(case.target, 0) * verdict.total
             assert quality["native_unfit"] <= most_unfit, told
             # Where the C library makes a thread it tells nothing of its caller; of one that sleeps
             # some registers are not known.
@@ -148,7 +143,6 @@ def test_cpu_time_is_split_by_what_used_it(pystrobe: Pystrobe, interpreter: Inte
 def test_what_a_greenlet_works_is_not_called_c(pystrobe: Pystrobe) -> None:
     """Its Python frames are not all that its thread has: which C functions called it is not
     known, and said to be."""
-    pytest.importorskip("greenlet")
     own = Interpreter(platform.python_version(), sys.executable, None, False)
     with running(own, "switching") as target:
         report = attach_native(pystrobe, target)

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from collections import Counter
 from math import sqrt
-from typing import Any
 
 import pytest
-from cases import CALL_HEAVY, Case
+from cases import Case
 from conftest import oracle_of
 from find import Interpreter
 from native_stacks import (
+    FIRST_UNFIT,
+    MOST_UNFIT,
+    TOO_DEEP,
     NativeStack,
+    cases_but_often,
     count_calls,
     count_inside,
     native_stacks,
@@ -21,13 +24,6 @@ from native_stacks import (
 from own_sampling import outside_its_root, sampling_itself
 from pystrobe_command import Pystrobe
 
-# Deeper than native frames are followed, up to 3.10 where each Python call has several.
-TOO_DEEP = Case("deep", ("3000", "moving"))
-# A thread that one interpreter has left for another has runs of the evaluation loop of which no
-# frames are known; one that ends may have, for a moment.
-MOST_UNFIT = {"subinterpreters": 1.0, "threadchurn": 0.02}
-# Of each thread: before it is known how its stacks are as a rule.
-FIRST = 8
 ENOUGH = 50
 MOST_RUNS = 8
 
@@ -36,16 +32,9 @@ def of_the_program(stacks: list[NativeStack]) -> list[NativeStack]:
     return [stack for stack in stacks if not stack.thread.startswith("own sampler")]
 
 
-def cases() -> list[Any]:
-    """All, but each time only those with the most kinds of runs of the evaluation loop."""
-    often = {"awaits", "callbacks", "deep-200-moving", "generators", "native"}
-    return [
-        pytest.param(case, id=case.name, marks=[] if case.name in often else pytest.mark.matrix)
-        for case in [*CALL_HEAVY, Case("native")]
-    ]
-
-
-@pytest.mark.parametrize("case", cases())
+@pytest.mark.parametrize(
+    "case", cases_but_often("awaits", "callbacks", "deep-200-moving", "generators", "native")
+)
 def test_c_functions_fit_between_those_of_python(
     pystrobe: Pystrobe, interpreter: Interpreter, case: Case
 ) -> None:
@@ -69,7 +58,7 @@ def test_c_functions_fit_between_those_of_python(
             told = f"{verdict.describe()}\n{quality['line']}"
             assert verdict.impossible.total() == verdict.owned_up, told
             assert verdict.owned_up <= 2 + 0.001 * verdict.total, told
-            most_unfit = FIRST + MOST_UNFIT.get(case.target, 0) * quality["taken"]
+            most_unfit = FIRST_UNFIT + MOST_UNFIT.get(case.target, 0) * quality["taken"]
             assert quality["native_unfit"] <= most_unfit, told
             judged += verdict.total
             is_whole = case == TOO_DEEP or quality["native_cut"] <= most_cut * quality["taken"]
