@@ -329,8 +329,27 @@ void CopyJob::TakeNative() {
 // Taken off its CPU it is charged what it ran there; one that waits for a CPU is charged nothing.
 // (To be stopped by ptrace every thread runs.)
 OnCpu CopyJob::WasOnCpu(const SchedStat& now) const {
-  if (!stat_before || !now.exact() || stopped || !HeldStill()) return OnCpu::kUnknown;
+  if (stopped) return before_stop_;
+  if (!stat_before || !now.exact() || !HeldStill()) return OnCpu::kUnknown;
   return now.cpu_ns > stat_before->cpu_ns ? OnCpu::kYes : OnCpu::kNo;
+}
+
+// Queued on this CPU it does not run, for we do.
+OnCpu CopyJob::WasOnThisCpu() {
+  char text[256];
+  const auto stat = ParseSchedStat(ReadInto(witness.schedstat_fd, text));
+  subject_cpu = -1;
+  if (witness.rseq_cpu_id == 0) place_before_ = ReadPlace();
+  ReadProof();
+  ReadWitness();
+  const bool is_here = read_ok && subject_cpu == sched_getcpu();
+  if (!is_here || !stat || !stat->exact() || !stat_before) return OnCpu::kUnknown;
+  return stat->cpu_ns > stat_before->cpu_ns ? OnCpu::kYes : OnCpu::kNo;
+}
+
+bool CopyJob::IsStillAwake() {
+  before_stop_ = WasOnThisCpu();
+  return !awake_before || IsAwake().value_or(true);
 }
 
 void CopyJob::LookAgain() {

@@ -132,8 +132,9 @@ struct CopyJob {
     Address thread_pointer = 0;  ///< its pthread_self()
   };
   std::optional<NativeOf> native_of;
-  bool stopped = false;  ///< the subject is held by ptrace, and looks asleep therefore
-  bool alone = true;     ///< no other copy is begun with this one
+  bool stopped = false;    ///< the subject is held by ptrace, and looks asleep therefore
+  bool alone = true;       ///< no other copy is begun with this one
+  bool woken_for = false;  ///< who holds the CPU was woken for it, and so had that CPU once before
   /// Made ahead of its time, as the subject had the lock and nobody else did since this count:
   /// further such jobs are of no use once that has changed.
   std::optional<uint64_t> ahead_of_switch;
@@ -188,8 +189,9 @@ struct CopyJob {
   void Run();
   /// The same, with nothing spent on the proof, which there is none of then.
   void RunUnproved();
-  /// The subject has not gone to sleep since `awake_before` was set.
-  bool IsStillAwake() const { return IsAwake().value_or(true); }
+  /// The subject, which is about to be stopped by ptrace, has not gone to sleep since
+  /// `awake_before` was set. Notes whether it had the CPU where the calling thread is now.
+  bool IsStillAwake();
   /// Reads `awake_before` and `stat_before` again, as time has passed since they were set.
   void LookAgain();
   /// As Run, but while another thread of ours has the subject's CPU, `held_cpu`. There is a result
@@ -227,12 +229,14 @@ struct CopyJob {
   std::optional<bool> IsAwake() const;
   /// Whether the subject, of which the kernel says `now` in the pause, had a CPU before it.
   OnCpu WasOnCpu(const SchedStat& now) const;
+  OnCpu WasOnThisCpu();
 
   std::vector<pyabi::ReadRequest> requests_;
   std::vector<size_t> first_pending_;
   std::vector<Address> code_list_;
   std::vector<std::byte> code_bytes_;
   uint32_t rseq_cpu_ = 0;
+  OnCpu before_stop_ = OnCpu::kUnknown;
   std::optional<Place> place_before_;  // without rseq
 };
 

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "sampler/remote/own_use.h"
@@ -13,13 +14,26 @@ namespace {
 // The other one may want to run where we spin, should both be on one CPU after all.
 constexpr Nanoseconds kSpin = std::chrono::milliseconds(1);
 constexpr Nanoseconds kNap = std::chrono::microseconds(100);
+// Longer than it takes to wake from a sleep that is to end before.
+constexpr Nanoseconds kWorthSleeping = std::chrono::microseconds(150);
 // A holder that answers so late has lost its CPU to others; how long for is for them to say.
 constexpr Nanoseconds kLongestAnswer = std::chrono::milliseconds(5);
 
 }  // namespace
 
+void CpuHold::Ask(Nanoseconds at) {
+  at_.store(at);
+  state_.store(kWanted);
+}
+
+Nanoseconds CpuHold::due() const {
+  return state_.load() == kWanted ? at_.load() : Nanoseconds::max();
+}
+
 bool CpuHold::Await() {
-  const Nanoseconds deadline = MonotonicNow() + kPatience;
+  const Nanoseconds early = at_.load() - MonotonicNow() - kWorthSleeping;
+  if (early > Nanoseconds::zero()) std::this_thread::sleep_for(early);
+  const Nanoseconds deadline = std::max(MonotonicNow(), at_.load()) + kPatience;
   State state;
   while ((state = state_.load()) == kWanted) {
     if (MonotonicNow() >= deadline && Change(kWanted, kFree)) return false;

@@ -10,17 +10,19 @@
 
 namespace pystrobe::remote {
 
-/// The asking thread: Ask, wake the holder, Await, work, End. Both spin: it is for microseconds.
+/// The asking thread: Ask, wake the holder, Await, work, End. Both spin: it is for microseconds,
+/// but for what is left until the time that was asked for.
 /// [the asking thread and the holder, which is pinned to the CPU]
 class CpuHold {
  public:
   /// The holder gives up then, whatever became of who asked: so much the others wait at worst.
   static constexpr Nanoseconds kLongest = std::chrono::microseconds(500);
-  /// And so long it is waited for: more than a wake-up takes on a CPU that is ours to enter.
+  /// And so long past its time it is waited for: more than a wake-up takes on a CPU that is ours to
+  /// enter.
   static constexpr Nanoseconds kPatience = std::chrono::microseconds(500);
 
-  /// It is wanted from now on. [the asking thread]
-  void Ask() { state_.store(kWanted); }
+  /// It is wanted at `at` (CLOCK_MONOTONIC). [the asking thread]
+  void Ask(Nanoseconds at);
   /// Waits until the holder has the CPU. False where it does not come, or has given up already:
   /// then it will not hold. [the asking thread]
   bool Await();
@@ -31,6 +33,8 @@ class CpuHold {
   /// For how long the holder has had the CPU since this was asked last, however those holds ended.
   /// [the asking thread]
   Nanoseconds TakeStay() { return Nanoseconds(stay_ns_.exchange(0)); }
+  /// When it is wanted; max: it is not. [the holder]
+  Nanoseconds due() const;
   /// Holds `cpu` if that is wanted and the calling thread is there. [the holder]
   void Serve(int cpu);
 
@@ -40,6 +44,7 @@ class CpuHold {
   bool Change(State from, State to) { return state_.compare_exchange_strong(from, to); }
 
   std::atomic<State> state_{kFree};
+  std::atomic<Nanoseconds> at_{Nanoseconds::zero()};
   std::atomic<int64_t> stay_ns_{0};
 };
 

@@ -61,7 +61,7 @@ NativeDump::Look NativeDump::LookAt(pid_t tid) {
 
 bool NativeDump::Stop(pid_t tid, CopyJob* job) {
   bool taken = false;
-  const Tracer::Outcome outcome = tracer_->Hold(tid, [&] {
+  const Tracer::Outcome outcome = tracer_->Hold(tid, Tracer::kAnyMoment, [&] {
     if (job != nullptr) {
       job->stopped = true;
       job->Run();

@@ -16,10 +16,19 @@ constexpr Nanoseconds kProbePatience = std::chrono::milliseconds(300);
 // A copy made beside the target's CPU while that is held; a longer one may last longer than the
 // hold.
 constexpr Nanoseconds kShortCopy = CpuHold::kLongest / 4;
+// From the time at which we were to wake until a copy is begun: so much at first.
+constexpr Nanoseconds kReadiness = std::chrono::microseconds(100);
+constexpr double kReadyShare = 0.95;
+// Where others keep us waiting, waking earlier does not help.
+constexpr Nanoseconds kLongestLead = std::chrono::microseconds(200);
+// What is left to give a copy to a probe before its time.
+constexpr Nanoseconds kMargin = std::chrono::microseconds(5);
 // Making a copy beside the target's CPU costs us some 150 us, four times as much as leaving it to
 // the probe. Which of the two it is may decide how low a limit of overhead keeps the rate, so
 // between these nothing changes.
 constexpr Nanoseconds kUnhurried = std::chrono::milliseconds(5), kHurried = kUnhurried / 2;
+
+uint32_t HoldsFor(const CopyJob& job) { return job.woken_for ? 2 : 1; }
 
 }  // namespace
 
@@ -48,7 +57,8 @@ std::optional<PauseMode> PauseModeByName(std::string_view name) {
 Pauser::Pauser(PauseMode mode, bool own_process)
     : wanted_(mode),
       otherwise_(own_process ? PauseMode::kNone : PauseMode::kPtrace),
-      mode_in_use_(mode == PauseMode::kAuto ? PauseMode::kPreempt : mode) {}
+      mode_in_use_(mode == PauseMode::kAuto ? PauseMode::kPreempt : mode),
+      readiness_(kReadyShare, kReadiness) {}
 
 Pauser::~Pauser() = default;
 
@@ -66,20 +76,53 @@ Nanoseconds Pauser::ProbesCpu() {
 }
 
 void Pauser::ExpectEvery(Nanoseconds period) {
-  has_time_ = period >= (has_time_ ? kHurried : kUnhurried);
+  period_ = period;
+  const bool had_time = std::exchange(has_time_, period >= (has_time_ ? kHurried : kUnhurried));
+  if (has_time_ != had_time) readiness_ = RunningQuantile(kReadyShare, kReadiness);
 }
 
-PauseTicket Pauser::Begin(CopyJob& job, pid_t tid, int cpu) {
+bool Pauser::CanBeEarly() const {
+  // On the target's CPU it is we for whom it has to make room, at the time itself.
+  if (shares_cpu_) return false;
+  if (mode_in_use_ == PauseMode::kPtrace) return tracer_ != nullptr && tracer_->takes_cpus();
+  return mode_in_use_ == PauseMode::kPreempt;
+}
+
+Nanoseconds Pauser::lead() const {
+  if (!CanBeEarly()) return {};
+  return std::min({readiness_.value() + kMargin, kLongestLead, period_ * 3 / 4});
+}
+
+void Pauser::Sleep(Nanoseconds until) {
+  slept_until_ = until;
+  pacer_.Sleep(until);
+}
+
+void Pauser::NoteReady() {
+  const Nanoseconds took = MonotonicNow() - std::exchange(slept_until_, Nanoseconds::max());
+  if (took > Nanoseconds::zero()) readiness_.Add(took);
+}
+
+void Pauser::ExpectNext(Nanoseconds at) {
+  for (const auto& probe : probes_) {
+    if (probe != nullptr) probe->Expect(at);
+  }
+  if (tracer_ != nullptr) tracer_->Expect(at);
+}
+
+PauseTicket Pauser::Begin(CopyJob& job, pid_t tid, int cpu, Nanoseconds at) {
   PauseTicket ticket;
   if (failure_) return ticket;
   job.stopped = false;
   NoteWhereWeAre(cpu);
-  if (mode_in_use_ == PauseMode::kPreempt && BeginPreemption(job, tid, cpu, ticket)) {
+  // It was taken off that CPU, and charged, before this was read.
+  if (shares_cpu_) job.stat_before.reset();
+  if (mode_in_use_ == PauseMode::kPreempt && BeginPreemption(job, tid, cpu, at, ticket)) {
     return ticket;
   }
   // Either asked for, or preemption has just been given up.
   if (mode_in_use_ == PauseMode::kPtrace) {
-    ticket.outcome = CopyByPtrace(job, tid);
+    ticket.outcome = CopyByPtrace(job, tid, {cpu, at});
   } else if (mode_in_use_ == PauseMode::kNone) {
     pacer_.KeepOff(cpu);
     job.RunUnproved();
@@ -91,7 +134,8 @@ PauseTicket Pauser::Begin(CopyJob& job, pid_t tid, int cpu) {
   return ticket;
 }
 
-bool Pauser::BeginPreemption(CopyJob& job, pid_t tid, int cpu, PauseTicket& ticket) {
+bool Pauser::BeginPreemption(CopyJob& job, pid_t tid, int cpu, Nanoseconds at,
+                             PauseTicket& ticket) {
   // It makes no room for a probe, or goes elsewhere when that comes.
   if (IsRealTime(tid)) {
     GiveUpPreemption(fmt::format("thread {} is real-time", tid));
@@ -114,26 +158,29 @@ bool Pauser::BeginPreemption(CopyJob& job, pid_t tid, int cpu, PauseTicket& tick
   }
   // The looks ahead are over by now; what is left is that of another subject on this CPU.
   if (ticket.probe->busy()) WaitFor(*ticket.probe);
-  if (has_time_ && job.alone && CopyBeside(job, ticket)) {
+  if (has_time_ && job.alone && CopyBeside(job, at, ticket)) {
     ticket.probe = nullptr;
     if (job.NeedsAttention()) pacer_.Wake();
     return true;
   }
-  ticket.probe->Submit(job);
+  NoteReady();
+  ticket.probe->Submit(job, at);
   return true;
 }
 
 // After milliseconds of something else a CPU has none of what a copy needs in its caches, and takes
 // several times as long for it. So one is made that proves nothing, and then, on the CPU that is
 // warm now, the one for which the target waits.
-bool Pauser::CopyBeside(CopyJob& job, PauseTicket& ticket) {
+bool Pauser::CopyBeside(CopyJob& job, Nanoseconds at, PauseTicket& ticket) {
   Probe& probe = *ticket.probe;
   job.RunUnproved();
   if (MonotonicNow() - job.began >= kShortCopy) return false;
   const bool has_moved = job.subject_cpu >= 0 && job.subject_cpu != probe.cpu();
   job.LookAgain();
-  if (!has_moved && !probe.RunBeside(job)) {
+  NoteReady();
+  if (!has_moved && !probe.RunBeside(job, at)) {
     ticket.in_vain = probe.TakeStay();
+    ticket.holds_in_vain = HoldsFor(job);
     return false;
   }
   ticket.outcome = OutcomeOf(job);
@@ -152,28 +199,26 @@ PauseOutcome Pauser::Finish(PauseTicket& ticket, const CopyJob& job) {
   if (ticket.in_vain > Nanoseconds::zero()) {
     ticket.outcome.held_for += ticket.in_vain;
     ticket.outcome.disturbed = true;
-    ++ticket.outcome.holds;
+    ticket.outcome.holds += ticket.holds_in_vain;
   }
   return ticket.outcome;
 }
 
 bool Pauser::BeginAhead(CopyJob& job, int cpu, Nanoseconds at, PauseTicket& ticket) {
-  // A timer set on the target's own CPU would interrupt it once more.
+  // On the target's own CPU there is no need of a probe.
   if (mode_in_use_ != PauseMode::kPreempt || has_time_ || sched_getcpu() == cpu) return false;
   Probe* probe = ProbeFor(cpu);
-  if (probe == nullptr || !probe->SubmitAt(job, at)) return false;
+  if (probe == nullptr || !probe->Submit(job, at)) return false;
   ticket.probe = ahead_ = probe;
+  ++ahead_count_;
   return true;
 }
 
 uint32_t Pauser::EndAhead() {
   if (ahead_ == nullptr) return 0;
   Probe& probe = *std::exchange(ahead_, nullptr);
-  const uint32_t withdrawn = probe.Withdraw(MonotonicNow());
-  if (probe.busy()) {
-    probe.Remind();
-    WaitFor(probe);
-  }
+  const uint32_t withdrawn = probe.Withdraw(MonotonicNow(), std::exchange(ahead_count_, 0));
+  if (probe.busy()) WaitFor(probe);
   return withdrawn;
 }
 
@@ -181,6 +226,7 @@ PauseOutcome Pauser::OutcomeOf(const CopyJob& job) {
   return {.copied = job.read_ok,
           .held = job.HeldStill(),
           .held_for = job.took,
+          .holds = HoldsFor(job),
           .disturbed = job.descheduled};
 }
 
@@ -201,7 +247,7 @@ bool Pauser::Busy(int cpu) const {
   return cpu >= 0 && index < probes_.size() && probes_[index] != nullptr && probes_[index]->busy();
 }
 
-PauseOutcome Pauser::CopyByPtrace(CopyJob& job, pid_t tid) {
+PauseOutcome Pauser::CopyByPtrace(CopyJob& job, pid_t tid, Tracer::Moment moment) {
   if (tracer_ == nullptr) {
     // Where others have all CPUs, what is to be seen is over before a tracer has its turn.
     const ScopedPromptness for_tracer(Urgency::kAtOnce);
@@ -213,8 +259,11 @@ PauseOutcome Pauser::CopyByPtrace(CopyJob& job, pid_t tid) {
     tracer_ = *std::move(tracer);
   }
   job.stopped = true;
-  const auto is_awake = [&job] { return !job.awake_before || job.IsStillAwake(); };
-  const Tracer::Outcome hold = tracer_->Hold(tid, [&job] { job.Run(); }, is_awake);
+  // It makes no room for the tracer.
+  if (IsRealTime(tid)) moment.cpu = -1;
+  NoteReady();
+  const auto is_awake = [&job] { return job.IsStillAwake(); };
+  const Tracer::Outcome hold = tracer_->Hold(tid, moment, [&job] { job.Run(); }, is_awake);
   if (hold.stopped && job.read_ok) job.threads.front()->plan->Confirm();
   return {.copied = job.read_ok, .held = hold.stopped && job.read_ok, .held_for = hold.held};
 }

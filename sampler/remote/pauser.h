@@ -12,6 +12,7 @@
 
 #include "profiler/base/clock.h"
 #include "sampler/remote/copy_job.h"
+#include "sampler/remote/held_time.h"
 #include "sampler/remote/probe.h"
 #include "sampler/remote/sampler.h"
 #include "sampler/remote/tracer.h"
@@ -32,7 +33,8 @@ struct PauseOutcome {
 struct PauseTicket {
   Probe* probe = nullptr;  ///< running it; null: done already, and `outcome` is what came of it
   PauseOutcome outcome;
-  Nanoseconds in_vain{};  ///< the CPU was taken before, for so long, to no avail
+  uint32_t holds_in_vain = 0;  ///< so often the CPU was taken before, to no avail
+  Nanoseconds in_vain{};       ///< and for so long
 };
 
 /// Makes copies on the CPU of the thread concerned (preempt), with the thread stopped (ptrace), or
@@ -45,14 +47,21 @@ class Pauser {
   explicit Pauser(PauseMode mode, bool own_process = false);
   ~Pauser();
 
-  /// Begins the job with the subject thread `tid` held on `cpu` (where it was seen last). The job
-  /// and its threads must stay untouched until Finish.
-  PauseTicket Begin(CopyJob& job, pid_t tid, int cpu);
+  /// Begins the job with the subject thread `tid` held on `cpu` (where it was seen last), at `at`
+  /// (CLOCK_MONOTONIC) where the pause can be had then, else at once. The job and its threads must
+  /// stay untouched until Finish.
+  PauseTicket Begin(CopyJob& job, pid_t tid, int cpu, Nanoseconds at = {});
   /// How far copies are apart. Where there is time before each, it is taken to make the target wait
   /// for less: the calling thread then makes the copies itself, none ahead, and spins for the
   /// probe; but not those that are long, or not alone, or for which the CPU could not be kept.
   void ExpectEvery(Nanoseconds period);
   bool takes_time() const { return has_time_; }
+  /// So long before a copy is to be made the calling thread should be woken for it, by what it took
+  /// before from Sleep's end to Begin. No longer: what a thread does after it was chosen is not
+  /// known until it is looked at.
+  Nanoseconds lead() const;
+  /// After those that are begun next there will be copies at `at`.
+  void ExpectNext(Nanoseconds at);
   /// Waits for the job where it is not done.
   PauseOutcome Finish(PauseTicket& ticket, const CopyJob& job);
   /// Has the job run at `at` with the thread that is expected on `cpu` held there, as Begin does,
@@ -67,7 +76,7 @@ class Pauser {
   bool Busy(int cpu) const;
 
   /// Sleeps until `until` (CLOCK_MONOTONIC), or a job under way needs the pacer, or a signal comes.
-  void Sleep(Nanoseconds until) { pacer_.Sleep(until); }
+  void Sleep(Nanoseconds until);
 
   /// What kAuto came to: kPreempt until the CPU proved not ours to enter, then kPtrace or kNone.
   PauseMode mode_in_use() const { return mode_in_use_; }
@@ -78,11 +87,14 @@ class Pauser {
 
  private:
   static PauseOutcome OutcomeOf(const CopyJob& job);
-  bool BeginPreemption(CopyJob& job, pid_t tid, int cpu, PauseTicket& ticket);
-  bool CopyBeside(CopyJob& job, PauseTicket& ticket);
+  bool BeginPreemption(CopyJob& job, pid_t tid, int cpu, Nanoseconds at, PauseTicket& ticket);
+  bool CopyBeside(CopyJob& job, Nanoseconds at, PauseTicket& ticket);
   void WaitFor(Probe& probe);
-  PauseOutcome CopyByPtrace(CopyJob& job, pid_t tid);
+  PauseOutcome CopyByPtrace(CopyJob& job, pid_t tid, Tracer::Moment moment);
+  /// A copy can be made at a time that is still to come.
+  bool CanBeEarly() const;
   void NoteWhereWeAre(int target_cpu);
+  void NoteReady();
   Nanoseconds PacersWork();
   Probe* ProbeFor(int cpu);
   void GiveUpPreemption(std::string_view reason);
@@ -92,11 +104,15 @@ class Pauser {
   PauseMode mode_in_use_;
   std::optional<Error> failure_;
   bool has_time_ = false;
+  Nanoseconds period_{};
+  Nanoseconds slept_until_{};
+  RunningQuantile readiness_;  // from then until a copy is begun
   Pacer pacer_;
   bool shares_cpu_ = false;                     // with the target, when it was paused last
   Nanoseconds own_cpu_{};                       // at that time or since
   std::vector<std::unique_ptr<Probe>> probes_;  // by CPU
   Probe* ahead_ = nullptr;                      // that has the jobs of BeginAhead
+  uint32_t ahead_count_ = 0;                    // of them
   std::unique_ptr<Tracer> tracer_;
 };
 

@@ -4,14 +4,22 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "profiler/base/thread.h"
+#include "sampler/remote/chance_nap.h"
 #include "sampler/remote/futex.h"
 #include "sampler/remote/promptness.h"
 
 namespace pystrobe::remote {
+namespace {
+
+// After the time of a timer that should have fired, which may be lost (WakeTimer).
+constexpr Nanoseconds kTimerPatience = std::chrono::milliseconds(1);
+
+}  // namespace
 
 Result<std::unique_ptr<Probe>> Probe::Start(int cpu, Pacer& pacer) {
   std::unique_ptr<Probe> probe(new Probe(cpu, pacer));
@@ -40,16 +48,21 @@ Probe::~Probe() {
   thread_.join();
 }
 
-void Probe::Submit(CopyJob& job) {
+bool Probe::Submit(CopyJob& job, Nanoseconds at) {
+  if (submitted_ - done_.load() >= kMostJobs) return false;
   Slot& slot = SlotOf(submitted_++);
   slot.job = &job;
-  slot.state.store(kAtOnce);
-  WakeThread(tid_);
+  slot.state.store(at);
+  // The probe may run it already: it leaves this to us.
+  job.woken_for = WakeFor(at);
+  in_vain_ = 0;
+  return true;
 }
 
-bool Probe::RunBeside(CopyJob& job) {
-  hold_.Ask();
-  WakeThread(tid_);
+bool Probe::RunBeside(CopyJob& job, Nanoseconds at) {
+  in_vain_ = 0;
+  hold_.Ask(at);
+  job.woken_for = WakeFor(at);
   if (!hold_.Await()) return false;
   job.RunBeside(cpu_);
   if (!hold_.End()) return false;
@@ -57,24 +70,24 @@ bool Probe::RunBeside(CopyJob& job) {
   return true;
 }
 
-bool Probe::SubmitAt(CopyJob& job, Nanoseconds at) {
-  if (submitted_ - done_.load() >= kMostJobs) return false;
-  Slot& slot = SlotOf(submitted_);
-  slot.job = &job;
-  slot.state.store(at);
-  // The probe may have come to it already, awake for another one.
-  if (!slot.timer.Set(tid_, at) && slot.state.compare_exchange_strong(at, kFree)) return false;
-  ++submitted_;
+void Probe::Expect(Nanoseconds at) {
+  if (in_vain_++ < kMostInVain) expected_.store(at);
+}
+
+bool Probe::WakeFor(Nanoseconds at) {
+  if (wakes_at_.load() <= at) return false;
+  WakeThread(tid_);
   return true;
 }
 
-uint32_t Probe::Withdraw(Nanoseconds now) {
+uint32_t Probe::Withdraw(Nanoseconds now, uint32_t most) {
   uint32_t withdrawn = 0;
-  for (; busy(); ++withdrawn, --submitted_) {
+  for (; busy() && withdrawn < most; ++withdrawn, --submitted_) {
     Slot& slot = SlotOf(submitted_ - 1);
     Nanoseconds at = slot.state.load();
     if (at <= now || !slot.state.compare_exchange_strong(at, kFree)) break;
-    slot.timer.Cancel();
+    // For the first of them it may sleep, and count on that timer when another is submitted.
+    if (at != wakes_at_.load()) slot.timer.Cancel();
   }
   return withdrawn;
 }
@@ -106,19 +119,63 @@ void Probe::Main(std::promise<pid_t> started) {
   // kHz a tenth of the samples would be lost so (Linux 6.18).
   const ScopedPromptness prompt(Urgency::kAtOnce);
   started.set_value(gettid());
+  ChanceNap nap;
+  Nanoseconds not_before{};
   while (!stop_.load()) {
-    hold_.Serve(cpu_);
-    if (!RunNext()) SleepUntilWoken();
+    const Nanoseconds due = Due();
+    const Nanoseconds now = MonotonicNow();
+    const Nanoseconds begin = std::max(due, not_before);
+    if (begin <= now) {
+      Work(now);
+    } else if (Sleep(begin, due)) {
+      not_before = MonotonicNow() + nap.Draw();
+    }
   }
 }
 
-bool Probe::RunNext() {
+bool Probe::Sleep(Nanoseconds until, Nanoseconds due) {
+  SetTimers(until);
+  wakes_at_.store(until);
+  if (SlotOf(done_.load(std::memory_order_relaxed)).timer.at() == until) until += kTimerPatience;
+  // Who gives it something to do after this finds it asleep.
+  const bool woken = Due() == due && SleepUntilWoken(until);
+  wakes_at_.store(Nanoseconds::zero());
+  return woken;
+}
+
+void Probe::SetTimers(Nanoseconds from) {
+  const uint32_t first = done_.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < kMostJobs; ++i) {
+    Slot& slot = SlotOf(first + i);
+    const Nanoseconds at = slot.state.load();
+    if (at == kFree) return;
+    if (at >= from && slot.timer.at() != at) slot.timer.Set(at);
+  }
+}
+
+Nanoseconds Probe::Due() { return std::min({DueOfJob(), hold_.due(), expected_.load()}); }
+
+Nanoseconds Probe::DueOfJob() {
+  const Nanoseconds at = SlotOf(done_.load(std::memory_order_relaxed)).state.load();
+  return at == kFree ? kNever : at;
+}
+
+void Probe::Work(Nanoseconds now) {
+  if (hold_.due() <= now) {
+    hold_.Serve(cpu_);
+  } else if (DueOfJob() <= now) {
+    RunNext();
+  } else if (Nanoseconds at = expected_.load(); at <= now) {
+    expected_.compare_exchange_strong(at, kNever);
+  }
+}
+
+void Probe::RunNext() {
   const uint32_t number = done_.load(std::memory_order_relaxed);
   Slot& slot = SlotOf(number);
   Nanoseconds at = slot.state.load();
-  // A wake-up may be another one's, from before.
-  if (at == kFree || at > MonotonicNow() + kEarly) return false;
-  if (!slot.state.compare_exchange_strong(at, kRunning)) return false;
+  // Taken back meanwhile.
+  if (at == kFree || !slot.state.compare_exchange_strong(at, kRunning)) return;
   slot.job->Run();
   // Somebody else has moved us (taskset, a cpuset that shrank and grew again).
   if (slot.job->own_cpu != cpu_ && !released_.load() && !PinTo(0, cpu_)) exiled_.store(true);
@@ -130,7 +187,6 @@ bool Probe::RunNext() {
   done_.store(number + 1);  // the job is the pacer's again
   if (awaited_.load()) FutexWake(done_);
   if (needs_attention) pacer_.Wake();
-  return true;
 }
 
 }  // namespace pystrobe::remote

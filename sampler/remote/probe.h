@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread pinned to one CPU that runs copies there, at once or at a time set. While it runs, the
-// target does not: that is the pause.
+// A thread pinned to one CPU that runs copies there, each at a time set. While it runs, the target
+// does not: that is the pause.
 #pragma once
 
 #include <sched.h>
@@ -18,7 +18,7 @@
 #include "sampler/remote/copy_job.h"
 #include "sampler/remote/cpu_hold.h"
 #include "sampler/remote/pacer.h"
-#include "sampler/remote/wake_timer.h"
+#include "sampler/remote/wake.h"
 
 namespace pystrobe::remote {
 
@@ -26,16 +26,17 @@ namespace pystrobe::remote {
 /// when the pacer wakes anyway: no wake-up is spent on telling it. Only one that needs it at once
 /// wakes the pacer, away from the CPU to which the target has moved.
 ///
-/// A job may be given ahead of its time. A timer then wakes the probe, and as it fires on the CPU
-/// where it was set, neither the pacer nor the target's CPU spends a timer on it.
+/// What it does it begins when a timer of its own CPU has woken it, for the moments at which
+/// another CPU can wake it are not chance moments of the target (wake.h). So it is told when it is
+/// needed next: then it need not be woken for that. Where it must be, it sleeps once more, for a
+/// time of a chance length.
 /// [all but Main: the pacer]
 class Probe {
  public:
   /// That can be waiting at once.
   static constexpr uint32_t kMostJobs = 32;
-  /// A job may begin so long before its time: the timer's CPU and the probe's need not read quite
-  /// the same clock, and there is no second wake-up.
-  static constexpr Nanoseconds kEarly = std::chrono::microseconds(20);
+  /// It is not needed every time that is expected; after so many times in vain it is asleep.
+  static constexpr uint32_t kMostInVain = 4;
 
   /// Starts the thread. Fails when it may not be pinned there, or there may be no more threads.
   static Result<std::unique_ptr<Probe>> Start(int cpu, Pacer& pacer);
@@ -45,21 +46,22 @@ class Probe {
   /// CPU time that the thread has used.
   Nanoseconds Cpu() { return ThreadCpuOf(thread_.native_handle()); }
 
-  /// Wakes the probe to run `job`, which must stay untouched until it is done. Not while busy.
-  void Submit(CopyJob& job);
-  /// Runs `job` on the calling thread while the probe keeps its CPU from others. Not while busy.
-  /// False where the probe did not come, or lost the CPU: then there is no result.
-  bool RunBeside(CopyJob& job);
+  /// Has the probe run `job` at `at` (CLOCK_MONOTONIC), which is not before that of the job before;
+  /// where that has passed, soon. The job must stay untouched until it is done. False where there
+  /// is no room.
+  bool Submit(CopyJob& job, Nanoseconds at);
+  /// Runs `job` at `at` on the calling thread while the probe keeps its CPU from others. Not while
+  /// busy. False where the probe did not come, or lost the CPU: then there is no result.
+  bool RunBeside(CopyJob& job, Nanoseconds at);
   /// For how long it has kept its CPU so since this was asked last, whatever came of it.
   Nanoseconds TakeStay() { return hold_.TakeStay(); }
-  /// Has the probe run `job` at `at` (CLOCK_MONOTONIC), which is not before that of the job before.
-  /// False where there is no room or the kernel grants no more timers.
-  bool SubmitAt(CopyJob& job, Nanoseconds at);
-  /// Takes back the jobs whose time is after `now` and that have not begun. Returns how many: the
-  /// last ones submitted.
-  uint32_t Withdraw(Nanoseconds now);
-  /// Wakes the probe for jobs whose time has come, should their timers be late: the CPU where they
-  /// were set may itself be held up.
+  /// Something may be needed at `at`. It heeds this when it goes to sleep next: what it is to do
+  /// before, if anything, is what must find it awake, or wake it.
+  void Expect(Nanoseconds at);
+  /// Of the `most` jobs submitted last, takes back those whose time is after `now` and that have
+  /// not begun. Returns how many: the last ones.
+  uint32_t Withdraw(Nanoseconds now, uint32_t most);
+  /// Wakes the probe for jobs whose time has come, should its timer be late.
   void Remind() { WakeThread(tid_); }
   /// Waits until all jobs submitted are done; false after `timeout`: the CPU does not let the probe
   /// run (a real-time program has it). The jobs still belong to the probe then; Wait again.
@@ -74,24 +76,37 @@ class Probe {
 
  private:
   struct Slot {
-    /// kFree, kRunning, or the time of the job that waits, which says also which of two it is.
+    /// kFree, kRunning, or the time of the job that waits.
     std::atomic<Nanoseconds> state{kFree};
     CopyJob* job = nullptr;
     WakeTimer timer;
   };
-  static constexpr Nanoseconds kFree{-1}, kRunning{-2}, kAtOnce{0};
+  static constexpr Nanoseconds kFree{-1}, kRunning{-2};
+  static constexpr Nanoseconds kNever = Nanoseconds::max();
 
   Probe(int cpu, Pacer& pacer) : cpu_(cpu), pacer_(pacer) {}
   void Main(std::promise<pid_t> started);
-  /// False when no job's time has come.
-  bool RunNext();
+  /// When there is something to do: a job, a hold, or what is expected.
+  Nanoseconds Due();
+  Nanoseconds DueOfJob();
+  void Work(Nanoseconds now);
+  void RunNext();
+  /// Sets the timers of all jobs that wait and are due at `from` or later.
+  void SetTimers(Nanoseconds from);
+  /// Until `until`, unless what is due is no longer `due`. True where it was woken.
+  bool Sleep(Nanoseconds until, Nanoseconds due);
+  /// Wakes the thread where it does not wake by itself until `at`. True where it had to be.
+  bool WakeFor(Nanoseconds at);
   Slot& SlotOf(uint32_t number) { return slots_[number % kMostJobs]; }
 
   int cpu_;
   Pacer& pacer_;
   std::array<Slot, kMostJobs> slots_;
   uint32_t submitted_ = 0;
+  uint32_t in_vain_ = 0;
   CpuHold hold_;
+  std::atomic<Nanoseconds> expected_{kNever};
+  std::atomic<Nanoseconds> wakes_at_{Nanoseconds::zero()};  ///< of itself; zero: it is awake
   std::atomic<uint32_t> done_{0};
   std::atomic<bool> awaited_{false};  ///< the pacer sleeps on done_
   std::atomic<bool> released_{false};

@@ -41,10 +41,14 @@ bool PtraceStop::Stop(pid_t tid) {
     if (tid_ == tid) return true;
     Resume();
   }
-  const auto status = ReadStatus(tid);
-  if (!status || ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0) return false;
+  // Once: to read that takes as long as all else that is done for a copy.
+  if (process_ == 0) {
+    const auto status = ReadStatus(tid);
+    if (!status) return false;
+    process_ = status->process;
+  }
+  if (ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0) return false;
   tid_ = tid;
-  process_ = status->process;
   ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr);
   if (WaitUntilStopped() != State::kStopped) return false;
   if (tid_ == tid) return true;
@@ -65,8 +69,8 @@ void PtraceStop::Resume() {
 }
 
 PtraceStop::State PtraceStop::WaitUntilStopped() {
-  stopped_since_ = MonotonicNow();
-  const Nanoseconds asked = stopped_since_;
+  const Nanoseconds asked = MonotonicNow();
+  StillRuns(asked);
   Nanoseconds nap = kShortestNap;
   for (;;) {
     const State state = Look();
@@ -77,6 +81,12 @@ PtraceStop::State PtraceStop::WaitUntilStopped() {
   }
 }
 
+PtraceStop::State PtraceStop::StillRuns(Nanoseconds now) {
+  stopped_since_ = now;
+  own_cpu_before_ = ThreadCpuNow();
+  return State::kWaiting;
+}
+
 PtraceStop::State PtraceStop::Look() {
   const Nanoseconds now = MonotonicNow();
   siginfo_t news{};
@@ -85,14 +95,8 @@ PtraceStop::State PtraceStop::Look() {
     done = waitid(P_PID, static_cast<id_t>(tid_), &news,
                   WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL);
   } while (done != 0 && errno == EINTR);
-  if (done == 0 && news.si_pid == 0) {
-    stopped_since_ = now;
-    return State::kWaiting;
-  }
-  if (done != 0 && FollowThroughExec()) {
-    stopped_since_ = now;
-    return State::kWaiting;
-  }
+  if (done == 0 && news.si_pid == 0) return StillRuns(now);
+  if (done != 0 && FollowThroughExec()) return StillRuns(now);
   if (done != 0 || (news.si_code != CLD_TRAPPED && news.si_code != CLD_STOPPED)) {
     if (done == 0 && !IsOurChild(tid_)) waitpid(tid_, nullptr, __WALL | WNOHANG);
     tid_ = 0;

@@ -71,6 +71,7 @@ void SampledThread::Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy) {
   job.stopped = false;
   job.witness = Witness();
   job.awake_before = true;
+  job.woken_for = false;
   job.ahead_of_switch.reset();
   job.stat_before.reset();
   copy.plan = &plan_;

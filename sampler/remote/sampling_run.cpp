@@ -98,12 +98,13 @@ Result<std::optional<EndReason>> SamplingRun::Step(const std::atomic<bool>& stop
   // A long interval is slept in pieces, so that the end and the progress are on time.
   constexpr Nanoseconds kNap = std::chrono::milliseconds(200);
   Nanoseconds now = MonotonicNow();
-  Nanoseconds wake = std::min(deadlines_.Ahead(ahead_), now + kNap);
+  Nanoseconds wake = std::min(deadlines_.Ahead(ahead_) - pauser_.lead(), now + kNap);
   if (options_.duration) wake = std::min(wake, start_ + *options_.duration);
   if (wake > now) {
     pauser_.Sleep(wake);
     now = MonotonicNow();
   }
+  const bool each_by_itself = ahead_ == 0;
   // The copies of the deadline before: awake for them at once if one needs it, else for free now.
   if (ticks_.started()) {
     auto reason = TakeOver();
@@ -111,23 +112,32 @@ Result<std::optional<EndReason>> SamplingRun::Step(const std::atomic<bool>& stop
     now = MonotonicNow();
   }
   if (auto reason = ReasonToEnd(now, stop)) return reason;
-  if (now < deadlines_.next()) return std::nullopt;
+  // Where it takes most of a period to be ready, nobody catches up who wakes a probe for each look.
+  if (each_by_itself && pauser_.lead() > deadlines_.period() / 2) CountLost(deadlines_.Skip(now));
+  if (now < deadlines_.next() - pauser_.lead()) return std::nullopt;
 
   NextTick(now, deadlines_.next() + deadlines_.period());
+  tick_.at = deadlines_.next();
+  pauser_.ExpectNext(deadlines_.Ahead(1));
   ticks_.Start(tick_);
   now = MonotonicNow();
-  const uint64_t skipped = deadlines_.Advance(now);
-  quality_.deadlines += skipped;
-  quality_.lost += skipped;
+  CountLost(deadlines_.Advance(now));
   StartAhead(now);
   return std::nullopt;
 }
 
+void SamplingRun::CountLost(uint64_t deadlines) {
+  quality_.deadlines += deadlines;
+  quality_.lost += deadlines;
+}
+
 void SamplingRun::StartAhead(Nanoseconds now) {
   for (ahead_ = 0;; ++ahead_) {
+    // One that has passed is next all the same: who makes up for it by itself falls behind further.
     const Nanoseconds at = deadlines_.Ahead(ahead_);
-    if (at <= now || at > now + kHorizon || !ticks_.StartAhead(at)) return;
+    if (at > now + kHorizon || !ticks_.StartAhead(at)) break;
   }
+  if (ahead_ > 0) pauser_.ExpectNext(deadlines_.Ahead(ahead_));
 }
 
 Result<std::optional<EndReason>> SamplingRun::TakeOver() {
@@ -179,10 +189,10 @@ Result<std::optional<EndReason>> SamplingRun::TakeMade(size_t ahead) {
 
 // One look now for those that came to nothing: more would only see the same again.
 Result<std::optional<EndReason>> SamplingRun::MakeUpFor(const Missed& missed) {
-  quality_.deadlines += missed.count - 1;
-  quality_.lost += missed.count - 1;
+  CountLost(missed.count - 1);
   ++quality_.retries;
   NextTick(MonotonicNow(), missed.due_by);
+  pauser_.ExpectNext(deadlines_.next());
   ticks_.Start(tick_);
   TickOutcome outcome = ticks_.Finish();
   outcome.held += missed.held;
@@ -191,7 +201,11 @@ Result<std::optional<EndReason>> SamplingRun::MakeUpFor(const Missed& missed) {
 
 void SamplingRun::NextTick(Nanoseconds time, Nanoseconds due_by) {
   const Nanoseconds longest = std::max(kLeastGap, kGapPeriods * deadlines_.period());
-  tick_ = {tick_.number + 1, time, previous_, longest, due_by};
+  tick_ = {.number = tick_.number + 1,
+           .time = time,
+           .previous = previous_,
+           .longest = longest,
+           .due_by = due_by};
 }
 
 Result<std::optional<EndReason>> SamplingRun::Take(const TickOutcome& outcome) {

@@ -29,8 +29,8 @@ class SamplingRun {
               Quality& quality);
 
   Result<void> Start();
-  /// Sleeps until the next deadline that is not taken care of, takes over the looks before it and
-  /// starts the next ones. A value is the reason to end.
+  /// Sleeps until shortly before the next deadline that is not taken care of, takes over the looks
+  /// before it and starts the next ones. A value is the reason to end.
   Result<std::optional<EndReason>> Step(const std::atomic<bool>& stop);
   Result<void> Finish();
   /// The sink's last answer was an error: it must not be called any more.
@@ -54,6 +54,7 @@ class SamplingRun {
   std::optional<EndReason> ReasonToEnd(Nanoseconds now, const std::atomic<bool>& stop) const;
   /// Begins looks at the deadlines that follow `now` closely.
   void StartAhead(Nanoseconds now);
+  void CountLost(uint64_t deadlines);
   /// Takes over the looks that were started, and does what is due between deadlines.
   Result<std::optional<EndReason>> TakeOver();
   Result<std::optional<EndReason>> TakeLooks();

@@ -17,6 +17,7 @@ struct Tick {
   Nanoseconds previous{};  ///< that of the tick before
   Nanoseconds longest = Nanoseconds::max();  ///< what is seen stands for no more time than this
   Nanoseconds due_by = Nanoseconds::max();   ///< a look after that is late
+  Nanoseconds at{};                          ///< when to look, where that is later than `time`
 
   /// What is seen stands for the time from here on: `previous`, or later where that is long ago.
   Nanoseconds from() const { return std::max(previous, time - longest); }

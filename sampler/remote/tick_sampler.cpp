@@ -177,6 +177,7 @@ void TickSampler::Reset(Look& look, LockDomain& domain, SampledThread* subject) 
   look.others.clear();
   look.ticket = {};
   look.begun = look.copied = look.was_awake = false;
+  look.tries = 0;
   look.held = {};
 }
 
@@ -211,7 +212,8 @@ void TickSampler::Begin(Look& look) {
   }
   look.begun = true;
   if (CopyAsleep(look)) return;
-  look.ticket = pauser_.Begin(job, look.subject->id().tid, look.subject->last_cpu());
+  const Nanoseconds at = look.tries == 0 ? tick_.at : Nanoseconds{};
+  look.ticket = pauser_.Begin(job, look.subject->id().tid, look.subject->last_cpu(), at);
 }
 
 bool TickSampler::CopyAsleep(Look& look) {
@@ -251,6 +253,7 @@ bool TickSampler::ChooseAgain(Look& look) {
   SampledThread* const now = std::exchange(look.subject, before);
   outcome_.held += HeldFor(look, std::nullopt);
   look.subject = now;
+  look.tries = 0;
   look.held = {};
   return chosen;
 }
@@ -258,6 +261,7 @@ bool TickSampler::ChooseAgain(Look& look) {
 void TickSampler::EndCopy(Look& look) {
   look.ticket.outcome = pauser_.Finish(look.ticket, look.job);
   look.begun = false;
+  ++look.tries;
   look.held.copies += look.ticket.outcome.holds;
   look.held.copying += look.ticket.outcome.held_for;
   look.held.disturbed |= look.ticket.outcome.disturbed;
@@ -291,8 +295,8 @@ void TickSampler::Record(Look& look) {
     outcome_.taken |= TakeStack(look, other, proved, look.other_looks[i]);
   }
   outcome_.held += HeldFor(look, taken && look.subject->current() ? WaitedFor(look) : std::nullopt);
-  const bool calm = held && look.held.copies == 1 && look.others.empty() && !job.new_codes &&
-                    job.SubjectHoldsLock();
+  const bool calm =
+      held && look.tries == 1 && look.others.empty() && !job.new_codes && job.SubjectHoldsLock();
   calm_looks_ = calm ? calm_before_ + 1 : 0;
   bytes_copied_ = look.subject->copy().memory.byte_count();
   // With one thread there was nothing to choose, and the count was not read for it.

@@ -80,6 +80,7 @@ class TickSampler {
     PauseTicket ticket;
     bool was_awake = false;  ///< the subject, when it was looked at first
     bool begun = false;      ///< a copy is under way or done
+    uint32_t tries = 0;      ///< copies made of this subject
     bool copied = false;     ///< there is something to record
     HeldCopies held;
   };

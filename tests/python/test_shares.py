@@ -185,6 +185,20 @@ def test_cpu_total_is_what_the_kernel_charged(
     assert 0.99 * least <= report["total"]["cpu_ns"] <= 1.01 * most
 
 
+@pytest.mark.parametrize("options", [(), ("--pause", "ptrace")], ids=" ".join)
+@pytest.mark.each_layout
+def test_cpu_time_is_told_where_there_is_one_cpu(
+    pystrobe: Pystrobe, interpreter: Interpreter, options: tuple[str, ...]
+) -> None:
+    """There the thread has been charged before the sampler can ask what it was charged."""
+    cpu, _ = apart()
+    with running(interpreter, "fib", cpu=cpu) as target:
+        recorded = pystrobe.attach(target.pid, *options, seconds=1, rate=500, cpu=cpu)
+    report = recorded.json()
+    assert report["total"]["cpu_ns"] > 0.3 * report["quality"]["duration_ns"]
+    assert report["unseen"]["cpu_ns"] < 0.05 * report["total"]["cpu_ns"]
+
+
 def by_thread(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {thread["name"]: thread["total"] for thread in report["threads"]}
 
@@ -252,6 +266,29 @@ def test_what_runs_briefly_has_its_time_with_c_functions(
 ) -> None:
     """A thread is stopped some 50 to 100 us after it was chosen, of the 700 or so that it runs."""
     check_brief_functions(pystrobe, newest, "--native", delayed=5)
+
+
+def may_be_real_time() -> bool:
+    made = subprocess.run(["chrt", "--fifo", "1", "true"], check=False, capture_output=True)
+    return made.returncode == 0
+
+
+@pytest.mark.parametrize("options", [(), ("--pause", "ptrace"), ("--native",)], ids=" ".join)
+@pytest.mark.each_layout
+def test_system_calls_do_not_draw_samples(
+    pystrobe: Pystrobe, interpreter: Interpreter, options: tuple[str, ...]
+) -> None:
+    """Who is asked from another CPU to let go of its own does so at the end of a system call."""
+    if options and not may_be_real_time():
+        pytest.skip("a tracer that may not be real-time asks from where it is")
+    target_cpu, sampler_cpu = apart()
+    with running(interpreter, "system_calls", cpu=target_cpu) as target:
+        recorded = pystrobe.attach(target.pid, *options, seconds=2, rate=1000, cpu=sampler_cpu)
+        truth = percent(target.stop()["spent"])
+    stacks = recorded.collapsed("--mode", "wall", "--unit", "ns")
+    found = percent(share_of([stack for stack in stacks if stack.frames], ["work", "ask"]))
+    # The clock's own time, of which each has its part.
+    assert found == pytest.approx(truth, abs=8)
 
 
 def test_native_code_runs_without_the_lock(pystrobe: Pystrobe, interpreter: Interpreter) -> None:

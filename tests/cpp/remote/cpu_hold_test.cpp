@@ -11,7 +11,7 @@
 
 #include "profiler/base/thread.h"
 #include "sampler/remote/promptness.h"
-#include "sampler/remote/wake_timer.h"
+#include "sampler/remote/wake.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -36,7 +36,7 @@ class CpuHoldTest : public ::testing::Test {
       std::ignore = PinTo(0, holders_cpu_);
       tid_ = gettid();  // from here on the test may move it
       // Woken first: what it serves is what the test has set by then.
-      for (SleepUntilWoken(); !stop_; SleepUntilWoken()) {
+      for (Sleep(); !stop_; Sleep()) {
         hold_.Serve(serves_cpu_ < 0 ? holders_cpu_ : serves_cpu_.load());
       }
     });
@@ -51,9 +51,10 @@ class CpuHoldTest : public ::testing::Test {
     holder_.join();
   }
 
+  static void Sleep() { SleepUntilWoken(Nanoseconds::max()); }
   // What End says; nullopt where Await says no.
   std::optional<bool> Hold(const std::function<void()>& work) {
-    hold_.Ask();
+    hold_.Ask({});
     if (tid_ != 0) WakeThread(tid_);
     if (!hold_.Await()) return std::nullopt;
     work();
@@ -121,7 +122,7 @@ TEST_F(CpuHoldTest, IsNotWaitedForWithoutEnd) {
   });
   while (!ready) std::this_thread::yield();
   const bool held = InTheEnd([this] {
-    hold_.Ask();
+    hold_.Ask({});
     WakeThread(tid_);
     return hold_.Await();
   });
@@ -146,6 +147,17 @@ TEST_F(CpuHoldTest, TellsHowLongItLasted) {
   ASSERT_TRUE(KeptInTheEnd([] {}));
   EXPECT_GT(hold_.TakeStay(), Nanoseconds{});
   EXPECT_EQ(hold_.TakeStay(), Nanoseconds{});
+}
+
+TEST_F(CpuHoldTest, IsWaitedForAsleepWhereItIsNotWantedYet) {
+  const Nanoseconds at = MonotonicNow() + std::chrono::milliseconds(50);
+  const Nanoseconds cpu_before = ThreadCpuNow();
+  hold_.Ask(at);
+  EXPECT_EQ(hold_.due(), at);
+  EXPECT_FALSE(hold_.Await()) << "nobody has woken the holder";
+  EXPECT_GE(MonotonicNow(), at + CpuHold::kPatience);
+  EXPECT_LT(ThreadCpuNow() - cpu_before, std::chrono::milliseconds(25));
+  EXPECT_EQ(hold_.due(), Nanoseconds::max());
 }
 
 TEST_F(CpuHoldTest, IsNotHadWhereTheHolderIsElsewhere) {

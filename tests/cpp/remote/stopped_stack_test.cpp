@@ -93,7 +93,7 @@ TEST(StoppedStack, EndsWhereTheThreadsOwnDataBegins) {
     for (;;) pause();
   });
   const ProcessMemory memory(child.pid());
-  constexpr Address kUsed = 4000;
+  constexpr Address kUsed = 1000;  // less than lies between there and the stack's end
   StoppedStack stack;
   const std::string text = SyscallOfWaiting(child.pid());
   ASSERT_TRUE(stack.TakeAsleep(text, 0, memory));

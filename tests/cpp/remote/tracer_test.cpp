@@ -8,11 +8,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <ctime>
+#include <memory>
+#include <optional>
 #include <thread>
 
 #include "sampler/remote/promptness.h"
 #include "tests/cpp/support/spinning_child.h"
+#include "tests/cpp/support/thread_of_ours.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -43,7 +47,7 @@ TEST(Tracer, HoldsForTheTimeOfTheCopy) {
   auto tracer = Tracer::Start();
   ASSERT_TRUE(tracer.has_value());
   char seen = 0;
-  const Tracer::Outcome outcome = (*tracer)->Hold(child.pid(), [&] {
+  const Tracer::Outcome outcome = (*tracer)->Hold(child.pid(), Tracer::kAnyMoment, [&] {
     seen = child.state();
     usleep(20'000);
   });
@@ -70,11 +74,159 @@ TEST(Tracer, WhatTheThreadRunsIsNotHeld) {
     ASSERT_TRUE(tracer.has_value());
     const Nanoseconds start = MonotonicNow(), ran_before = internal::ReadClock(child_clock);
     Nanoseconds held{};
-    for (int i = 0; i < 20; ++i) held += (*tracer)->Hold(child.pid(), [] {}).held;
+    for (int i = 0; i < 20; ++i)
+      held += (*tracer)->Hold(child.pid(), Tracer::kAnyMoment, [] {}).held;
     const Nanoseconds ran = internal::ReadClock(child_clock) - ran_before;
     EXPECT_GT(ran, milliseconds(10));
     EXPECT_LE(held, MonotonicNow() - start - ran / 2);
   }).join();
+}
+
+/// Has a CPU for as long as it lives, 5 s at most, from all of lower priority.
+class RealTimeHog {
+ public:
+  explicit RealTimeHog(int cpu)
+      : thread_([this, cpu] {
+          const sched_param high{.sched_priority = 50};
+          EXPECT_TRUE(PinTo(0, cpu));
+          EXPECT_EQ(sched_setscheduler(0, SCHED_FIFO, &high), 0);
+          runs_ = true;
+          const Nanoseconds end = MonotonicNow() + std::chrono::seconds(5);
+          while (!done_ && !gave_up_) gave_up_ = MonotonicNow() >= end;
+        }) {
+    while (!runs_) usleep(1000);
+  }
+  ~RealTimeHog() {
+    done_ = true;
+    thread_.join();
+  }
+  bool gave_up() const { return gave_up_; }
+
+ private:
+  std::atomic<bool> runs_{false}, done_{false}, gave_up_{false};
+  std::thread thread_;
+};
+
+/// A tracer that may take CPUs, and a child that has one of two.
+class RealTimeTracerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    prompt_.emplace(Urgency::kAtOnce);
+    if (!IsRealTime(0)) GTEST_SKIP() << "may not make a thread real-time";
+    cpu_set_t allowed;
+    ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &allowed)) (own_cpu_ < 0 ? own_cpu_ : childs_cpu_) = cpu;
+    }
+    if (childs_cpu_ < 0) GTEST_SKIP() << "one CPU only";
+    ASSERT_TRUE(PinTo(0, own_cpu_));
+    ASSERT_TRUE(PinTo(child_.pid(), childs_cpu_));
+    child_.WaitForState('R');
+    auto tracer = Tracer::Start();
+    ASSERT_TRUE(tracer.has_value());
+    tracer_ = *std::move(tracer);
+  }
+
+  testing::SpinningChild child_;  // Not real-time, as what it is forked from is not yet.
+  std::optional<ScopedPromptness> prompt_;
+  int own_cpu_ = -1, childs_cpu_ = -1;
+  std::unique_ptr<Tracer> tracer_;
+};
+
+TEST_F(RealTimeTracerTest, TakesTheThreadsCpuBeforeItAsks) {
+  int wanted_on = -1, copied_on = -1;
+  const Tracer::Outcome outcome = tracer_->Hold(
+      child_.pid(), {childs_cpu_, {}}, [&] { copied_on = sched_getcpu(); },
+      [&] {
+        wanted_on = sched_getcpu();
+        return true;
+      });
+  EXPECT_TRUE(outcome.stopped);
+  EXPECT_EQ(wanted_on, childs_cpu_);
+  EXPECT_EQ(copied_on, childs_cpu_);
+  EXPECT_EQ(child_.tracer(), 0);
+}
+
+TEST_F(RealTimeTracerTest, ComesByItselfAtTheTimeForWhichItWasExpected) {
+  EXPECT_TRUE(tracer_->takes_cpus());
+  const auto hold = [&](Nanoseconds at) {
+    Nanoseconds copied_at{};
+    const Tracer::Outcome outcome =
+        tracer_->Hold(child_.pid(), {childs_cpu_, at}, [&] { copied_at = MonotonicNow(); });
+    EXPECT_TRUE(outcome.stopped);
+    EXPECT_GT(outcome.held, Nanoseconds{});
+    EXPECT_EQ(outcome.cpu, childs_cpu_);
+    EXPECT_GE(copied_at, at);
+    return outcome.woken;
+  };
+  hold({});
+  const Nanoseconds next = MonotonicNow() + milliseconds(500);
+  tracer_->Expect(next);
+  usleep(5000);  // it sleeps, without having heard of that
+  EXPECT_TRUE(hold({}));
+  usleep(5000);
+  EXPECT_FALSE(hold(next));
+  usleep(5000);
+  EXPECT_TRUE(hold(MonotonicNow() + milliseconds(5)));
+}
+
+TEST_F(RealTimeTracerTest, IsAsleepAfterItWasExpectedInVain) {
+  const auto hold = [&](Nanoseconds at) {
+    return tracer_->Hold(child_.pid(), {childs_cpu_, at}, [] {});
+  };
+  const auto is_woken_after = [&](uint32_t times_in_vain) {
+    Nanoseconds next = MonotonicNow() + milliseconds(100);
+    tracer_->Expect(next);
+    hold({});
+    for (uint32_t i = 0; i < times_in_vain; ++i) {
+      tracer_->Expect(next + milliseconds(20));  // said while it sleeps until the one before
+      std::this_thread::sleep_until(std::chrono::steady_clock::time_point(next + milliseconds(10)));
+      next += milliseconds(20);
+    }
+    tracer_->Expect(next + milliseconds(500));
+    std::this_thread::sleep_until(std::chrono::steady_clock::time_point(next + milliseconds(10)));
+    return hold(next + milliseconds(500)).woken;
+  };
+  EXPECT_FALSE(is_woken_after(Tracer::kMostInVain - 1));
+  EXPECT_TRUE(is_woken_after(Tracer::kMostInVain));
+}
+
+// It is not where somebody else has the CPU that it is told to leave.
+TEST_F(RealTimeTracerTest, ComesFromACpuThatOthersHave) {
+  ASSERT_TRUE(tracer_->Hold(child_.pid(), {childs_cpu_, {}}, [] {}).stopped);
+  ASSERT_TRUE(PinTo(child_.pid(), own_cpu_));
+  const RealTimeHog hog(childs_cpu_);
+  const Tracer::Outcome outcome = tracer_->Hold(child_.pid(), {own_cpu_, {}}, [] {});
+  EXPECT_TRUE(outcome.stopped);
+  EXPECT_EQ(outcome.cpu, own_cpu_);
+  EXPECT_TRUE(tracer_->takes_cpus());
+  EXPECT_FALSE(hog.gave_up());
+}
+
+TEST_F(RealTimeTracerTest, GoesBackWhereItWasMoved) {
+  const auto copied_on = [&] {
+    int cpu = -1;
+    EXPECT_TRUE(
+        tracer_->Hold(child_.pid(), {childs_cpu_, {}}, [&] { cpu = sched_getcpu(); }).stopped);
+    return cpu;
+  };
+  EXPECT_EQ(copied_on(), childs_cpu_);
+  ASSERT_TRUE(PinTo(testing::ThreadOfOurs("tracer"), own_cpu_));
+  copied_on();  // it may notice by this one only
+  EXPECT_EQ(copied_on(), childs_cpu_);
+}
+
+// A program of higher priority has that CPU, for as long as it likes.
+TEST_F(RealTimeTracerTest, DoesNotWaitForACpuWithoutEnd) {
+  ASSERT_TRUE(PinTo(child_.pid(), own_cpu_));
+  const RealTimeHog hog(childs_cpu_);
+  int copied_on = -1;
+  const Tracer::Outcome outcome =
+      tracer_->Hold(child_.pid(), {childs_cpu_, {}}, [&] { copied_on = sched_getcpu(); });
+  EXPECT_FALSE(hog.gave_up()) << "it had the CPU all the while";
+  EXPECT_TRUE(outcome.stopped);
+  EXPECT_EQ(copied_on, own_cpu_);
+  EXPECT_FALSE(tracer_->takes_cpus()) << "for a while";
 }
 
 TEST(Tracer, WhatDoesNotStopCostsNothingAndIsLetGoWhenItDoes) {
@@ -83,7 +235,8 @@ TEST(Tracer, WhatDoesNotStopCostsNothingAndIsLetGoWhenItDoes) {
   auto tracer = Tracer::Start();
   ASSERT_TRUE(tracer.has_value());
   bool copied = false;
-  const Tracer::Outcome outcome = (*tracer)->Hold(child.pid(), [&] { copied = true; });
+  const Tracer::Outcome outcome =
+      (*tracer)->Hold(child.pid(), Tracer::kAnyMoment, [&] { copied = true; });
   EXPECT_FALSE(outcome.stopped);
   EXPECT_TRUE(copied);
   EXPECT_EQ(outcome.held, Nanoseconds::zero());
@@ -104,7 +257,7 @@ TEST(Tracer, WhatStopsLateWasNotHeldBefore) {
   Tracer::Outcome outcome;
   Nanoseconds held{};
   while (!outcome.stopped && MonotonicNow() < start + std::chrono::seconds(10)) {
-    outcome = (*tracer)->Hold(child.pid(), [] {});
+    outcome = (*tracer)->Hold(child.pid(), Tracer::kAnyMoment, [] {});
     held += outcome.held;
   }
   ASSERT_TRUE(outcome.stopped);
@@ -117,7 +270,7 @@ TEST(Tracer, ItsEndLetsGoOfWhatNeverStopped) {
   child.WaitForState('D');
   auto tracer = Tracer::Start();
   ASSERT_TRUE(tracer.has_value());
-  EXPECT_FALSE((*tracer)->Hold(child.pid(), [] {}).stopped);
+  EXPECT_FALSE((*tracer)->Hold(child.pid(), Tracer::kAnyMoment, [] {}).stopped);
   EXPECT_NE(child.tracer(), 0);
   tracer->reset();
   // The kernel lets go of it after it has told that the thread has ended (do_exit, kernel/exit.c).

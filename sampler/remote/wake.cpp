@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sampler/remote/wake_timer.h"
+#include "sampler/remote/wake.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 // glibc names the member in sigevent(3type) only from 2.38 on.
@@ -26,19 +27,23 @@ namespace {
 constexpr int kWakeSignal = SIGURG;
 constexpr int kTimerSignal = SIGWINCH;
 
-itimerspec At(Nanoseconds t) {
+timespec Timespec(Nanoseconds t) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(t);
-  return {.it_interval = {}, .it_value = {seconds.count(), (t - seconds).count()}};
+  return {seconds.count(), (t - seconds).count()};
 }
 
 }  // namespace
 
-void SleepUntilWoken() {
+bool SleepUntilWoken(Nanoseconds until) {
   sigset_t ours;
   sigemptyset(&ours);
   sigaddset(&ours, kWakeSignal);
   sigaddset(&ours, kTimerSignal);
-  sigwaitinfo(&ours, nullptr);
+  if (until == Nanoseconds::max()) return sigwaitinfo(&ours, nullptr) == kWakeSignal;
+  const Nanoseconds rest = until - MonotonicNow();
+  if (rest <= Nanoseconds::zero()) return false;
+  const timespec wait = Timespec(rest);
+  return sigtimedwait(&ours, nullptr, &wait) == kWakeSignal;
 }
 
 void WakeThread(pid_t tid) { tgkill(getpid(), tid, kWakeSignal); }
@@ -47,22 +52,28 @@ WakeTimer::~WakeTimer() {
   if (made_) timer_delete(timer_);
 }
 
-bool WakeTimer::Set(pid_t tid, Nanoseconds at) {
+bool WakeTimer::Set(Nanoseconds at) {
+  if (refused_) return false;
   if (!made_) {
     sigevent event{};
     event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = kTimerSignal;
-    event.sigev_notify_thread_id = tid;
-    if (timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) return false;
+    event.sigev_notify_thread_id = gettid();
+    refused_ = timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0;
+    if (refused_) return false;
     made_ = true;
   }
-  const itimerspec when = At(at);
+  // Said before it is so, as Cancel unsays it after: where the two meet it may go off for nothing,
+  // but is not thought to be set, when it is not, for longer than Cancel takes.
+  at_.store(at);
+  const itimerspec when{.it_interval = {}, .it_value = Timespec(at)};
   return timer_settime(timer_, TIMER_ABSTIME, &when, nullptr) == 0;
 }
 
 void WakeTimer::Cancel() {
   const itimerspec never{};
   if (made_) timer_settime(timer_, 0, &never, nullptr);
+  at_.store(Nanoseconds::zero());
 }
 
 }  // namespace pystrobe::remote
