@@ -8,6 +8,7 @@
 
 #include "cli/command_line.h"
 #include "cli/file_limit.h"
+#include "cli/lost_pages.h"
 #include "cli/message.h"
 #include "cli/out_of_memory.h"
 #include "cli/verbs.h"
@@ -42,6 +43,7 @@ void OpenStandardStreams() {
 int Main(int argc, char** argv) {
   OpenStandardStreams();
   RaiseFileLimit();
+  ReadLostPagesAsZeros();
   // A reader that goes away (`| head`) is noticed by write(), and so is a file as big as files may
   // be (`ulimit -f`).
   signal(SIGPIPE, SIG_IGN);

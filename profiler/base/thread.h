@@ -15,12 +15,15 @@
 
 namespace pystrobe {
 
-/// Blocks every signal for the calling thread while it lives.
+/// Blocks every signal for the calling thread while it lives, but for SIGBUS: of that the threads
+/// may have a handler that mends what they did themselves, and where it is blocked such a fault
+/// ends the process. The kernel gives one that is sent to the process to its main thread first.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() {
     sigset_t all;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
   ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
@@ -31,7 +34,7 @@ class AllSignalsBlocked {
   sigset_t before_;
 };
 
-/// A thread that runs `function`, with all signals blocked: they are for the threads that were
+/// A thread that runs `function`, with signals blocked: they are for the threads that were
 /// there before. Fails with kIo when there may be no more threads (limits of the
 /// user or of a container); `name` tells in the message what it was to be: "the pacer".
 template <typename Function>

@@ -107,6 +107,19 @@ def two_libraries(directory: Path) -> list[str]:
     return libraries
 
 
+def library_of_two_units(directory: Path) -> str:
+    """For the c_units target: each of its functions has debug information of its own, of pages."""
+    source = str(TARGETS / "c_library.c")
+    objects = [str(directory / f"{name}.o") for name in ("first", "second")]
+    compiler = ["cc", "-g", "-fPIC", "-O1", "-fno-eliminate-unused-debug-types"]
+    compiler += ["-include", "stdlib.h", "-include", "signal.h", "-include", "sys/socket.h"]
+    for name, unit in zip(("first", "second"), objects):
+        subprocess.run([*compiler, f"-Dburn=burn_{name}", "-c", "-o", unit, source], check=True)
+    library = str(directory / "units.so")
+    subprocess.run([*compiler, "-shared", "-o", library, *objects], check=True)
+    return library
+
+
 def percent(split: dict[str, int]) -> dict[str, float]:
     parts = {name: split[f"{name}_ns"] for name in ("python", "native", "kernel")}
     return {name: 100 * part / sum(parts.values()) for name, part in parts.items()}

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -25,11 +27,12 @@ from native_stacks import (
     cases_but_often,
     count_calls,
     count_inside,
+    library_of_two_units,
     native_stacks,
     splits,
     two_libraries,
 )
-from pystrobe_command import Pystrobe
+from pystrobe_command import Finished, Pystrobe, Recorded
 from running import TARGETS, Running, running
 
 ENOUGH = 50
@@ -103,6 +106,32 @@ def test_names_follow_libraries_that_come_and_go(pystrobe: Pystrobe, newest: Int
     assert least > 200, told
     # Within some 10 of the 250 ms that each is there the name may be that of what was there.
     assert called.total() - right <= 0.1 * called.total(), told
+
+
+def test_a_library_that_is_stripped_meanwhile_is_named_no_more(
+    pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    """In place, with what the program itself has mapped left as it is."""
+    library = library_of_two_units(pystrobe.directory)
+    stripped = pystrobe.directory / "stripped.so"
+    subprocess.run(["strip", "-o", str(stripped), library], check=True)
+    now_the_second = pystrobe.directory / "second"
+    out = pystrobe.directory / "stripped.strobe"
+    options = ["--native", "-r", "1000", "-d", "4", "-o", str(out)]
+    with running(newest, "c_units", library, str(now_the_second)) as target:
+        sampler = pystrobe.start("attach", str(target.pid), *options)
+        time.sleep(2)
+        os.truncate(library, stripped.stat().st_size)
+        now_the_second.touch()
+        _, told = sampler.communicate(timeout=60)
+        assert target.alive()
+    assert sampler.returncode == 0, (sampler.returncode, told)
+    report = Recorded(pystrobe, out, Finished(0, "", told)).json()
+    leaves: Counter[str] = Counter()
+    for stack in native_stacks(report):
+        leaves[stack.frames[-1].name] += stack.samples
+    assert leaves["burn_first"] >= ENOUGH, "it had been asked for before"
+    assert sum(leaves[name] for name in leaves if name.startswith("units.so+")) >= ENOUGH, leaves
 
 
 @pytest.mark.each_layout
