@@ -264,8 +264,8 @@ def test_what_runs_briefly_has_its_time(pystrobe: Pystrobe, interpreter: Interpr
 def test_what_runs_briefly_has_its_time_with_c_functions(
     pystrobe: Pystrobe, newest: Interpreter
 ) -> None:
-    """A thread is stopped some 50 to 100 us after it was chosen, of the 700 or so that it runs."""
-    check_brief_functions(pystrobe, newest, "--native", delayed=5)
+    """A thread is stopped some 50 to 200 us after it was chosen, of the 700 or so that it runs."""
+    check_brief_functions(pystrobe, newest, "--native", delayed=2)
 
 
 def may_be_real_time() -> bool:
