@@ -57,8 +57,8 @@ class Pauser {
   void ExpectEvery(Nanoseconds period);
   bool takes_time() const { return has_time_; }
   /// So long before a copy is to be made the calling thread should be woken for it, by what it took
-  /// before from Sleep's end to Begin. No longer: what a thread does after it was chosen is not
-  /// known until it is looked at.
+  /// before from the end that Sleep was given to Begin. No longer: what a thread does after it was
+  /// chosen is not known until it is looked at.
   Nanoseconds lead() const;
   /// After those that are begun next there will be copies at `at`.
   void ExpectNext(Nanoseconds at);

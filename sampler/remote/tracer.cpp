@@ -130,14 +130,14 @@ bool Tracer::Sleep(Nanoseconds until, Nanoseconds due, Nanoseconds look_at) {
 }
 
 void Tracer::Run(Order& order, PtraceStop& stop) {
-  // Since it let the one before go, all that it did was on this CPU, where it was before as well.
+  // Where it was here before, all that it did since it let the one before go was on this CPU.
   const Nanoseconds since = order.moved ? ThreadCpuNow() : own_cpu_;
   const bool wanted = order.wanted();
   order.outcome.cpu = sched_getcpu();
   order.outcome.stopped = wanted && stop.Stop(order.tid);
   order.copy();
   const bool costs = order.outcome.stopped && !stop.stopped_anyway();
-  const bool has_its_cpu = order.outcome.cpu == order.moment.cpu;
+  const bool has_its_cpu = order.pinned && order.outcome.cpu == order.moment.cpu;
   const Nanoseconds before = has_its_cpu ? stop.own_cpu_before() - since : Nanoseconds{};
   const Nanoseconds held = MonotonicNow() - stop.stopped_since();
   const Nanoseconds cpu = ThreadCpuNow();
