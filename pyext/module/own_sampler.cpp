@@ -41,8 +41,10 @@ Result<ScopedFd> OwnSampler::OpenRecording() const {
 
 Result<void> OwnSampler::Open() {
   if (options_.by_cpu_time) {
+    const auto only = options_.only_caller ? std::optional(gettid()) : std::nullopt;
     auto sampler = signals::SignalSampler::Open({.rate_hz = options_.rate_hz,
                                                  .native = options_.native,
+                                                 .only_thread = only,
                                                  .pystrobe_version = options_.version});
     if (!sampler) return std::unexpected(sampler.error());
     by_cpu_ = *std::move(sampler);

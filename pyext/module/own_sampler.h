@@ -22,8 +22,9 @@ namespace pystrobe::pyext {
 struct OwnSamplerOptions {
   bool by_cpu_time = false;  ///< by signals, as each thread uses CPU time; else by elapsed time
   double rate_hz = 1000;
-  double max_overhead = 0;  ///< of sampling by elapsed time
-  bool native = false;      ///< C functions too, of sampling by CPU time
+  double max_overhead = 0;   ///< of sampling by elapsed time
+  bool native = false;       ///< C functions too, of sampling by CPU time
+  bool only_caller = false;  ///< by CPU time, of no thread but the one that calls Start
   std::string version;
   std::optional<int> fd;  ///< takes the recording while it is made; nullopt: memory does
 };

@@ -45,6 +45,7 @@ class OwnSampler:
         rate: float,
         max_overhead: float,
         native: bool,
+        only_caller: bool,
         version: str,
         fd: int | None,
     ) -> None: ...

@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, SupportsFloat, TypeVar, overload
 
 from pystrobe import _core
 from pystrobe._errors import Error, InvalidArgumentError
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., object])
 ProfilerMode = Literal["cpu", "wall"]
+ProfilerThreads = Literal["all", "current"]
 
 _MODES = ("cpu", "wall")
+_THREADS = ("all", "current")
 _DEFAULT_RATE = 1000.0
 _DEFAULT_MAX_OVERHEAD = 0.01
 _HIGHEST_RATE = 1_000_000.0
@@ -29,8 +31,12 @@ _lock = threading.Lock()
 _running: Profiler | None = None
 
 
+def _is_within(value: object, most: float) -> bool:
+    return isinstance(value, SupportsFloat) and 0 < float(value) <= most
+
+
 class Profiler:
-    """Samples every thread of this process between :meth:`start` and :meth:`stop`.
+    """Samples the threads of this process between :meth:`start` and :meth:`stop`.
 
     >>> with pystrobe.Profiler() as profiler:
     ...     work()
@@ -59,6 +65,8 @@ class Profiler:
         the libraries they use, each between the Python functions that called it and that it
         called. How the interpreter itself works is left out. Names are read from the symbol tables
         and the debug information of the files, inlined functions included where there is some.
+    :param threads: ``"all"``; or ``"current"``, by CPU time: no thread but the one that starts the
+        profiler.
     :raises InvalidArgumentError: for any value that is not one of those.
     """
 
@@ -69,14 +77,19 @@ class Profiler:
         rate: float | None = None,
         max_overhead: float | None = None,
         native: bool = False,
+        threads: ProfilerThreads = "all",
     ) -> None:
         if mode not in _MODES:
             raise InvalidArgumentError(f"no such mode: {mode!r}", f"one of {', '.join(_MODES)}")
-        if rate is not None and not 0 < rate <= _HIGHEST_RATE:
+        if threads not in _THREADS:
+            raise InvalidArgumentError(
+                f"no such threads: {threads!r}", f"one of {', '.join(_THREADS)}"
+            )
+        if rate is not None and not _is_within(rate, _HIGHEST_RATE):
             raise InvalidArgumentError(
                 f"the rate is {rate!r}", f"samples a second: above 0, {_HIGHEST_RATE:,.0f} at most"
             )
-        if max_overhead is not None and not 0 < max_overhead <= 1:
+        if max_overhead is not None and not _is_within(max_overhead, 1):
             raise InvalidArgumentError(
                 f"max_overhead is {max_overhead!r}", "a share of the time: above 0, 1 at most"
             )
@@ -89,12 +102,19 @@ class Profiler:
             raise InvalidArgumentError(
                 "native=True with mode='wall'", "it is for mode='cpu'; leave one of them out"
             )
+        if threads != "all" and mode == "wall":
+            raise InvalidArgumentError(
+                f"threads={threads!r} with mode='wall'",
+                "it is for mode='cpu'; by wall time choose when you look, as in "
+                "profile.report(thread='MainThread')",
+            )
         if max_overhead is None:
             max_overhead = _DEFAULT_MAX_OVERHEAD if rate is None else 0.0
         self._mode: ProfilerMode = mode
         self._rate = _DEFAULT_RATE if rate is None else rate
         self._max_overhead = max_overhead
         self._native = native
+        self._threads: ProfilerThreads = threads
         self._sampler: _core.OwnSampler | None = None
         self._profile: Profile | None = None
         self._moved_because: str | None = None  # why the file of _start() has not all of it
@@ -127,6 +147,7 @@ class Profiler:
                 self._rate,
                 self._max_overhead,
                 self._native,
+                self._threads == "current",
                 _core.__version__,
                 fd,
             )
@@ -178,9 +199,12 @@ def enable(
     rate: float | None = None,
     max_overhead: float | None = None,
     native: bool = False,
+    threads: ProfilerThreads = "all",
 ) -> None:
     """Begins to sample this process. The arguments are those of :class:`Profiler`."""
-    Profiler(mode=mode, rate=rate, max_overhead=max_overhead, native=native).start()
+    Profiler(
+        mode=mode, rate=rate, max_overhead=max_overhead, native=native, threads=threads
+    ).start()
 
 
 def disable() -> Profile:
@@ -201,6 +225,7 @@ def profile(
     rate: float | None = None,
     max_overhead: float | None = None,
     native: bool = False,
+    threads: ProfilerThreads = "all",
 ) -> Callable[[F], F]: ...
 
 
@@ -212,6 +237,7 @@ def profile(
     rate: float | None = None,
     max_overhead: float | None = None,
     native: bool = False,
+    threads: ProfilerThreads = "all",
 ) -> F | Callable[[F], F]:
     """Decorates a function: each call is sampled, and then printed or saved to ``output``.
 
@@ -224,7 +250,9 @@ def profile(
         def sampled(*args: object, **keywords: object) -> object:
             if _running is not None:
                 return wrapped(*args, **keywords)
-            profiler = Profiler(mode=mode, rate=rate, max_overhead=max_overhead, native=native)
+            profiler = Profiler(
+                mode=mode, rate=rate, max_overhead=max_overhead, native=native, threads=threads
+            )
             profiler.start()
             try:
                 return wrapped(*args, **keywords)

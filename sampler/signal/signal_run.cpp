@@ -123,6 +123,7 @@ void SignalRun::FindThreads(bool first) {
     it = CpuTimeOf(it->first) ? std::next(it) : refused_.erase(it);
   }
   for (const pid_t tid : *tasks) {
+    if (tid != options_.only_thread.value_or(tid)) continue;
     if (tid == own_tid_ || threads_.contains(tid)) continue;
     Watch(tid, first);
     changed = true;
@@ -283,6 +284,7 @@ void SignalRun::Settle() {
 
 // Threads that came and went between two lists of them were charged CPU time too.
 void SignalRun::AddUnsampled() {
+  if (options_.only_thread) return;
   uint64_t sampled =
       quality_.cpu_ns + static_cast<uint64_t>((ThreadCpuNow() - own_cpu_start_).count());
   for (const Sample& sample : samples_) sampled += sample.cpu_ns;

@@ -4,8 +4,11 @@
 // of it, and its handler looks where it stands.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "profiler/base/error.h"
@@ -16,11 +19,13 @@ namespace pystrobe::signals {
 struct SignalOptions {
   double rate_hz = 1000;  ///< samples for each second of CPU time, of each thread
   bool native = false;    ///< C functions too
+  /// Of this one thread, of which the CPU time is then all that is accounted for; nullopt: of all.
+  std::optional<pid_t> only_thread;
   std::string pystrobe_version;
 };
 
-/// Samples all threads of this process, those that run Python and others, but for the one that
-/// calls Run. Samples have CPU time and no wall time. One at a time in a process. [one thread]
+/// Samples all threads of this process, or one, those that run Python and others, but for the one
+/// that calls Run. Samples have CPU time and no wall time. One at a time in a process. [one thread]
 class SignalSampler {
  public:
   /// Fails as remote::Target::Open does, and where the kernel sends no such signals.

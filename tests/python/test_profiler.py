@@ -260,13 +260,43 @@ def test_one_at_a_time() -> None:
         profiler.stop()
 
 
+def test_only_the_thread_that_starts_it() -> None:
+    said = answer(
+        """
+import json, threading, pystrobe
+other = threading.Thread(target=work, args=(10,))
+def sampled():
+    global used
+    with pystrobe.Profiler(threads="current") as profiler:
+        begin = time.thread_time()
+        other.start()
+        work(5)
+        used = time.thread_time() - begin
+    return profiler.profile
+profiles = []
+own = threading.Thread(target=lambda: profiles.append(sampled()), name="own")
+own.start(); own.join(); other.join()
+report = profiles[0].report()
+print(json.dumps({
+    "threads": [thread.name for thread in report.threads],
+    "cpu": report.total.cpu_ns / 1e9, "used": used, "unseen": report.unseen.cpu_ns / 1e9}))
+"""
+    )
+    assert said["threads"] == ["own"]
+    assert said["cpu"] == pytest.approx(said["used"], abs=0.02)
+    assert said["unseen"] < 0.01
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"mode": "walll"}, "one of cpu, wall"),
         ({"max_overhead": 0.01, "mode": "cpu"}, "give a lower rate"),
         ({"native": True, "mode": "wall"}, "it is for mode='cpu'"),
+        ({"threads": "both"}, "one of all, current"),
+        ({"threads": "current", "mode": "wall"}, "it is for mode='cpu'"),
         ({"rate": 0}, "above 0"),
+        ({"rate": "fast"}, "above 0"),
         ({"rate": -1}, "above 0"),
         ({"rate": float("nan")}, "above 0"),
         ({"rate": 2e6}, "1,000,000 at most"),
