@@ -25,7 +25,7 @@ void SaveOnGivingUp(int fd, std::span<const std::string> paths,
 void SaveNothing();
 
 /// Removes and saves, and says on stderr what became of the recording, if there was to be one. Only
-/// the first call returns, with all signals blocked in its thread; later ones, from handlers or
+/// the first call returns, with signals blocked in its thread; later ones, from handlers or
 /// other threads, wait until the process has ended.
 void GiveUp();
 

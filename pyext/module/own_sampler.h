@@ -30,7 +30,7 @@ struct OwnSamplerOptions {
 };
 
 /// Samples this process until Stop. The sampler's threads run no Python, take no lock
-/// of the interpreter and have all signals blocked. A child made by fork has none of them: there
+/// of the interpreter and have signals blocked. A child made by fork has none of them: there
 /// the object must be given up with Abandon. [one thread at a time; any, without the GIL]
 class OwnSampler {
  public:

@@ -7,8 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "profiler/base/thread.h"
 
 namespace pystrobe::cli {
@@ -18,9 +16,7 @@ constexpr size_t kPage = 4096;
 
 /// Two pages of a file of which the second is lost.
 const volatile char* HalfLost() {
-  char path[] = "/tmp/lost_pages.XXXXXX";
-  const int fd = mkstemp(path);
-  unlink(path);
+  const int fd = memfd_create("half lost", MFD_CLOEXEC);
   if (fd < 0 || ftruncate(fd, 2 * kPage) != 0 || pwrite(fd, "ab", 2, kPage - 1) != 2) _exit(90);
   void* pages = mmap(nullptr, 2 * kPage, PROT_READ, MAP_PRIVATE, fd, 0);
   if (pages == MAP_FAILED || ftruncate(fd, kPage) != 0) _exit(91);
