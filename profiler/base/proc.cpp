@@ -10,6 +10,8 @@
 #include <charconv>
 #include <memory>
 
+#include "profiler/base/descriptors.h"
+
 namespace pystrobe {
 namespace {
 
@@ -61,13 +63,6 @@ std::string Unescape(std::string_view text) {
     }
   }
   return result;
-}
-
-std::unexpected<Error> FailToOpen(int error_number, std::string_view what,
-                                  const std::string& path) {
-  auto failed = FailErrno(error_number, ErrorCode::kIo, "{} {}", what, path);
-  if (error_number == EMFILE) failed.error().hint = "Raise the limit of open files: ulimit -n 4096";
-  return failed;
 }
 
 std::optional<Mapping> ParseMapping(std::string_view line) {

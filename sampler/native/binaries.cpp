@@ -5,11 +5,13 @@
 #include <libelf.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <iterator>
 #include <optional>
 #include <utility>
 
+#include "profiler/base/descriptors.h"
 #include "profiler/base/proc.h"
 #include "sampler/native/call_frame.h"
 #include "sampler/native/elf_file.h"
@@ -23,6 +25,11 @@ namespace {
 
 // Larger ones in no file are not the kernel's [vdso].
 constexpr uint64_t kMostInMemory = uint64_t{1} << 20;
+
+// libdwfl keeps open what it has opened: the file of each binary that is asked about, and often
+// another one with debug information. They have a third of the descriptors that are free to begin
+// with, and nothing is begun where that is next to nothing.
+constexpr size_t kPartOfDescriptors = 3, kDescriptorsOfEach = 2, kFewestBinaries = 5;
 
 bool IsSame(const Module& a, const Module& b) {
   return a.path == b.path && a.inode == b.inode && a.image.range().start == b.image.range().start &&
@@ -51,22 +58,35 @@ std::string NameOf(const Module& module) {
 
 /// What libdwfl's module of the same place refers to.
 struct Binaries::File {
+  File(Module file_module, pid_t file_pid, const pyabi::Memory* its_memory, size_t* its_room)
+      : module(std::move(file_module)), pid(file_pid), memory(its_memory), room(its_room) {}
+  ~File() {
+    if (is_open) ++*room;
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
   Module module;
   pid_t pid;
   const pyabi::Memory* memory;
+  size_t* room;  ///< for files that are not open yet
+  bool is_open = false;
   std::vector<char> bytes;             ///< of one that is in no file
   std::optional<SymbolTable> symbols;  ///< when first needed
 };
 
 void Binaries::DwflEnd::operator()(Dwfl* dwfl) const { dwfl_end(dwfl); }
 
-Binaries::Binaries(pid_t pid, const pyabi::Memory& memory, Dwfl* dwfl)
-    : pid_(pid), memory_(&memory), dwfl_(dwfl) {}
+Binaries::Binaries(pid_t pid, const pyabi::Memory& memory, Dwfl* dwfl, size_t most)
+    : pid_(pid), memory_(&memory), room_(std::make_unique<size_t>(most)), dwfl_(dwfl) {}
 Binaries::Binaries(Binaries&&) noexcept = default;
-Binaries& Binaries::operator=(Binaries&&) noexcept = default;
 Binaries::~Binaries() = default;
 
 Result<Binaries> Binaries::Of(pid_t pid, const pyabi::Memory& memory) {
+  const size_t most = CountFreeDescriptors() / (kPartOfDescriptors * kDescriptorsOfEach);
+  if (most < kFewestBinaries) {
+    return FailToOpen(EMFILE, "opening the binaries of", fmt::format("process {}", pid));
+  }
   static constexpr Dwfl_Callbacks kCallbacks = {
       .find_elf = OpenFile,
       .find_debuginfo = dwfl_standard_find_debuginfo,
@@ -75,7 +95,7 @@ Result<Binaries> Binaries::Of(pid_t pid, const pyabi::Memory& memory) {
   };
   Dwfl* dwfl = dwfl_begin(&kCallbacks);
   if (dwfl == nullptr) return Fail(ErrorCode::kUnsupported, "libdw: {}", dwfl_errmsg(-1));
-  Binaries binaries(pid, memory, dwfl);
+  Binaries binaries(pid, memory, dwfl, most);
   if (auto read = binaries.Refresh(); !read) return std::unexpected(read.error());
   return binaries;
 }
@@ -92,7 +112,8 @@ Result<Binaries::Change> Binaries::Refresh() {
     const auto known = std::ranges::find_if(
         before, [&module](const auto& file) { return file && IsSame(file->module, module); });
     auto& file = files_.emplace_back(known != before.end() ? std::move(*known) : nullptr);
-    if (file == nullptr) file = std::make_unique<File>(std::move(module), pid_, memory_);
+    if (file == nullptr)
+      file = std::make_unique<File>(std::move(module), pid_, memory_, room_.get());
     const AddressRange range = file->module.image.range();
     Dwfl_Module* reported =
         dwfl_report_module(dwfl_.get(), NameOf(file->module).c_str(), range.start, range.end);
@@ -167,7 +188,10 @@ NativePlace Binaries::PlaceOf(Address pc, bool source) {
 int Binaries::OpenFile(Dwfl_Module*, void** userdata, const char*, uint64_t, char** file_name,
                        Elf** elf) {
   auto& file = *static_cast<File*>(*userdata);
-  if (auto opened = ElfFile::OpenFor(file.pid, file.module)) {
+  auto opened = *file.room == 0 ? std::nullopt : ElfFile::OpenFor(file.pid, file.module);
+  if (opened) {
+    --*file.room;
+    file.is_open = true;
     *file_name = strdup(file.module.path.c_str());
     return std::move(*opened).TakeFd().release();
   }

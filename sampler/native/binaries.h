@@ -29,10 +29,12 @@ namespace pystrobe::native {
 /// What was mapped since the last Refresh is not known. [one thread]
 class Binaries {
  public:
-  /// Of process `pid`, or our own, whose memory `memory` reads and which outlives it.
+  /// Of process `pid`, or our own, whose memory `memory` reads and which outlives it. Each file
+  /// stays open: they take no more than a third of the descriptors that are free now, and what
+  /// comes after that stays unknown. Fails where less than 30 are free.
   static Result<Binaries> Of(pid_t pid, const pyabi::Memory& memory);
   Binaries(Binaries&&) noexcept;
-  Binaries& operator=(Binaries&&) noexcept;
+  Binaries& operator=(Binaries&&) = delete;
   ~Binaries();
 
   /// Since the Refresh before, files have come; or some have gone too, in whose place others may
@@ -59,7 +61,8 @@ class Binaries {
     void operator()(Dwfl* dwfl) const;
   };
 
-  Binaries(pid_t pid, const pyabi::Memory& memory, Dwfl* dwfl);
+  /// `most`: binaries whose files may be open at once.
+  Binaries(pid_t pid, const pyabi::Memory& memory, Dwfl* dwfl, size_t most);
   File* FileAt(Address pc) const;
   template <typename Finder>
   RuleRange RuleBy(Address pc, Finder find);
@@ -68,6 +71,7 @@ class Binaries {
 
   pid_t pid_;
   const pyabi::Memory* memory_;
+  std::unique_ptr<size_t> room_;              // for files that are not open yet
   std::vector<Mapping> code_;                 // what files_ were found in
   std::vector<std::unique_ptr<File>> files_;  // by address; outlive dwfl_, which refers to them
   std::unique_ptr<Dwfl, DwflEnd> dwfl_;

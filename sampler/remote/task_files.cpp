@@ -1,34 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/remote/task_files.h"
 
-#include <dirent.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <memory>
+
+#include "profiler/base/descriptors.h"
 
 namespace pystrobe::remote {
-namespace {
-
-size_t CountOpen() {
-  std::unique_ptr<DIR, decltype([](DIR* dir) { closedir(dir); })> dir(opendir("/proc/self/fd"));
-  size_t count = 0;
-  while (dir != nullptr && readdir(dir.get()) != nullptr) ++count;
-  return count;
-}
-
-}  // namespace
-
-size_t CountFreeDescriptors() {
-  rlimit limit{};
-  const size_t open = CountOpen();
-  // Not even one for the count.
-  if (open == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  return limit.rlim_cur - std::min<size_t>(limit.rlim_cur, open);
-}
-
 TaskFiles::TaskFiles() : TaskFiles(CountFreeDescriptors() / 3) {}
 
 void TaskFiles::CloseLent() {

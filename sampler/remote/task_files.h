@@ -15,9 +15,6 @@
 
 namespace pystrobe::remote {
 
-/// File descriptors that this process may still open.
-size_t CountFreeDescriptors();
-
 /// How many files one run may have open. A file that stays open is read for half the time, but a
 /// target may have more threads than we may have descriptors, and they may be another program's:
 /// that of a Python process that samples. So there is a limit, and what is beyond is opened for

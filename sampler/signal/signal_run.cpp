@@ -10,9 +10,9 @@
 #include <iterator>
 #include <utility>
 
+#include "profiler/base/descriptors.h"
 #include "profiler/base/proc.h"
 #include "sampler/remote/target_facts.h"
-#include "sampler/remote/task_files.h"
 #include "sampler/remote/thread_names.h"
 
 namespace pystrobe::signals {
@@ -54,7 +54,7 @@ SignalRun::SignalRun(const remote::Target& target, const SignalOptions& options,
       context_{target, tables_, codes_, known_, native_.get(), nullptr, quality_, samples_},
       own_tid_(gettid()),
       own_cpu_start_(ThreadCpuNow()),
-      most_events_(remote::CountFreeDescriptors() / 2) {
+      most_events_(CountFreeDescriptors() / 2) {
   context_.source = source_;
   if (native_ == nullptr) return;
   merger_.emplace(tables_, native_->code());

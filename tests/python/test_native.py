@@ -32,7 +32,7 @@ from native_stacks import (
     splits,
     two_libraries,
 )
-from pystrobe_command import Finished, Pystrobe, Recorded
+from pystrobe_command import Finished, Pystrobe, Recorded, with_few_descriptors
 from running import TARGETS, Running, running
 
 ENOUGH = 50
@@ -208,6 +208,25 @@ def test_a_program_is_started_with_it(pystrobe: Pystrobe, newest: Interpreter) -
     text = pystrobe.succeed("report", str(path), "-f", "collapsed", "--unit", "us").out
     inside = sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines() if "deflate" in line)
     assert inside > 0.5 * sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines())
+
+
+@pytest.mark.parametrize("limit", [8, 24, 64])
+def test_with_few_descriptors_it_is_refused_or_works(
+    pystrobe: Pystrobe, newest: Interpreter, limit: int
+) -> None:
+    """The files with C functions stay open, and leave little to what samples are made of."""
+    path = pystrobe.directory / "few.strobe"
+    with running(newest, "fib") as target:
+        options = ("--native", "-d", "1", "-r", "200", "-o", str(path))
+        finished = with_few_descriptors(pystrobe, limit, "attach", str(target.pid), *options)
+    if limit < 40:
+        assert finished.code != 0
+        assert "Too many open files" in finished.err
+        assert "ulimit -n" in finished.err
+        return
+    assert finished.code == 0, finished
+    report = Recorded(pystrobe, path, finished).json()
+    assert report["unseen"]["cpu_ns"] < 0.1 * report["total"]["cpu_ns"]
 
 
 @pytest.mark.parametrize("pause", ["preempt", "none"])
