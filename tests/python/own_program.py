@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that sample themselves."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+WORK = """
+import time
+
+def spin(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+def burn50(): spin(0.050)
+def burn30(): spin(0.030)
+def burn20(): spin(0.020)
+def nap(): time.sleep(0.050)
+
+def work(rounds):
+    wall = dict.fromkeys(("burn50", "burn30", "burn20", "nap"), 0.0)
+    for _ in range(rounds):
+        for function in (burn50, burn30, burn20, nap):
+            begin = time.perf_counter()
+            function()
+            wall[function.__name__] += time.perf_counter() - begin
+    return wall
+"""
+
+
+MODES = pytest.mark.parametrize("mode", ["cpu", "wall"])
+
+
+def run(code: str, mode: str = "", **options: object) -> subprocess.CompletedProcess[str]:
+    """Runs a program that has WORK, and MODE."""
+    return subprocess.run(
+        [sys.executable, "-c", f"MODE = {mode!r}\n{WORK}{code}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **options,
+    )  # type: ignore[call-overload]
+
+
+def answer(code: str, mode: str = "") -> dict[str, Any]:
+    """What the program prints as JSON on its last line."""
+    finished = run(code, mode)
+    assert finished.returncode == 0, finished.stderr
+    result = json.loads(finished.stdout.splitlines()[-1])
+    assert isinstance(result, dict)
+    return result
