@@ -18,17 +18,17 @@ namespace pystrobe {
 /// Blocks every signal for the calling thread while it lives, but for SIGBUS: of that the threads
 /// may have a handler that mends what they did themselves, and where it is blocked such a fault
 /// ends the process. The kernel gives one that is sent to the process to its main thread first.
-class AllSignalsBlocked {
+class SignalsBlocked {
  public:
-  AllSignalsBlocked() {
+  SignalsBlocked() {
     sigset_t all;
     sigfillset(&all);
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
   sigset_t before_;
@@ -39,7 +39,7 @@ class AllSignalsBlocked {
 /// user or of a container); `name` tells in the message what it was to be: "the pacer".
 template <typename Function>
 [[nodiscard]] Result<std::thread> StartThread(std::string_view name, Function&& function) {
-  const AllSignalsBlocked inherited;
+  const SignalsBlocked inherited;
   try {
     return std::thread(std::forward<Function>(function));
   } catch (const std::system_error& error) {

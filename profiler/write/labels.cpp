@@ -143,7 +143,8 @@ std::string Unseen(const Quality& quality) {
   if (cpu >= kWorthSaying) parts.push_back(fmt::format("{} % of the CPU time", PercentText(cpu)));
   if (parts.empty()) return "";
   return fmt::format(
-      "; {} without a stack: before the first look at a thread, in threads too brief for one "
+      "; {} without a stack: before the first look at a thread, in threads that no look found "
+      "running "
       "or without Python, or while the sampler had no CPU",
       fmt::join(parts, " and "));
 }

@@ -41,7 +41,7 @@ void CopyJob::Run() {
   Reset();
   own_cpu = sched_getcpu();
   const OwnUse before = OwnUseNow();
-  CopyWithWitness();
+  CopyWhoHasLock();
   descheduled = OwnUseNow().switches != before.switches || sched_getcpu() != own_cpu;
   LookAtSubject();
   TakeNative();
@@ -58,10 +58,22 @@ void CopyJob::RunUnproved() {
   TakeNative();
 }
 
+bool CopyJob::RunAsleep() {
+  char text[256];
+  const auto before = ParseSchedStat(ReadInto(witness.schedstat_fd, text));
+  if (!before || !before->exact() || IsAwake().value_or(true)) return false;
+  RunUnproved();
+  const bool asleep = !IsAwake().value_or(true);
+  const auto after = ParseSchedStat(ReadInto(witness.schedstat_fd, text));
+  if (!asleep || !after || !SameRun(*before, *after)) return false;
+  subject_look->awake = false;
+  return true;
+}
+
 void CopyJob::RunBeside(int held_cpu) {
   Reset();
   own_cpu = held_cpu;
-  CopyWithWitness();
+  CopyWhoHasLock();
   LookAtSubject();
 }
 
@@ -87,6 +99,27 @@ void CopyJob::Reset() {
   subject_look.reset();
   seen_codes.clear();
   took = {};
+}
+
+// The subject was chosen some time ago. To choose anew later would be to leave out what runs for
+// less time than that takes.
+void CopyJob::CopyWhoHasLock() {
+  CopyWithWitness();
+  if (!stopped && read_ok && AnotherHoldsLock() && TurnToHolder()) CopyWithWitness();
+}
+
+bool CopyJob::TurnToHolder() {
+  if (holders == nullptr) return false;
+  const auto holder = holders->FindHolder(gil_state.last_holder);
+  if (!holder) return false;
+  std::erase(threads, holder->copy);
+  threads.front() = holder->copy;
+  witness = holder->witness;
+  generation_address = holder->generation_address;
+  tid = holder->tid;
+  thread_pointer = holder->thread_pointer;
+  stat_before.reset();
+  return true;
 }
 
 void CopyJob::CopyWithWitness() {
@@ -273,6 +306,7 @@ void CopyJob::ReadProof() {
   requests_.clear();
   AppendProof();
   read_ok = memory->ReadAll(requests_);
+  if (gil != nullptr && read_ok) gil_state = gil->Decode(GilReader::kAfter);
 }
 
 void CopyJob::AppendProof() {
@@ -309,20 +343,19 @@ void CopyJob::LookAtSubject() {
   subject_look->on_cpu = WasOnCpu(*stat);
   // Who has the lock is awake.
   if (gil != nullptr && SubjectHoldsLock()) return;
-  subject_look->awake = awake_before;
   subject_look->unsure = ahead_of_switch.has_value();
-  if (!subject_look->in_pause || !awake_before) return;
-  subject_look->awake = IsAwake().value_or(true);
+  const bool ran = awake_before || subject_look->on_cpu == OnCpu::kYes;
+  subject_look->awake = ran && (!subject_look->in_pause || IsAwake().value_or(true));
 }
 
 void CopyJob::TakeNative() {
-  if (!native_of) return;
-  StoppedStack& native = threads.front()->native;
+  if (!native) return;
+  StoppedStack& stack = threads.front()->native;
   char text[256];
   if (stopped) {
-    native.Take(native_of->tid, *memory);
+    stack.Take(tid, *memory);
   } else {
-    native.TakeAsleep(ReadInto(witness.syscall_fd, text), native_of->thread_pointer, *memory);
+    stack.TakeAsleep(ReadInto(witness.syscall_fd, text), thread_pointer, *memory);
   }
 }
 
@@ -347,9 +380,11 @@ OnCpu CopyJob::WasOnThisCpu() {
   return stat->cpu_ns > stat_before->cpu_ns ? OnCpu::kYes : OnCpu::kNo;
 }
 
-bool CopyJob::IsStillAwake() {
+pid_t CopyJob::WhomToStop() {
   before_stop_ = WasOnThisCpu();
-  return !awake_before || IsAwake().value_or(true);
+  if (read_ok && AnotherHoldsLock() && TurnToHolder()) before_stop_ = OnCpu::kUnknown;
+  stopped = IsAwake().value_or(true);
+  return stopped ? tid : 0;
 }
 
 void CopyJob::LookAgain() {

@@ -108,6 +108,23 @@ struct CpuWitness {
   int syscall_fd = -1;      ///< kept open on task/TID/syscall; -1: there is none
 };
 
+/// Who may turn out to have the lock when the time has come.
+class LockHolders {
+ public:
+  struct Holder {
+    ThreadCopy* copy;
+    CpuWitness witness;
+    Address generation_address;
+    pid_t tid;
+    Address thread_pointer;  ///< its pthread_self()
+  };
+
+  virtual ~LockHolders() = default;
+  /// Nullopt where that thread is not known, or not cheaply proved to stand still.
+  /// [threads that run jobs, while the pacer changes nothing]
+  virtual std::optional<Holder> FindHolder(Address tstate) const = 0;
+};
+
 /// What to copy, and the result. Filled by the pacer, run by whoever holds the subject's CPU, or by
 /// the pacer while that is held.
 /// [one thread at a time]
@@ -115,25 +132,28 @@ struct CopyJob {
   const ProcessMemory* memory = nullptr;
   const pyabi::Layout* layout = nullptr;
   GilReader* gil = nullptr;  ///< may be null: free-threaded
+  /// Null: what is copied is the stack of who was chosen, whoever has the lock by then.
+  const LockHolders* holders = nullptr;
   const CodeWatch* codes = nullptr;
   const pyabi::Regions* regions = nullptr;  ///< of this process, where that is the target
   Address generation_address = 0;           ///< 3.14+: where dead code objects are counted, else 0
-  CpuWitness witness;                       ///< of the subject, the thread to be held
-  std::vector<ThreadCopy*> threads;         ///< the subject first
-  /// Of the subject, just before. Our coming wakes a CPU that was idle, and sometimes with it the
-  /// thread that sleeps there, so only what was awake before and is awake in the pause ran.
+  pid_t tid = 0;                            ///< the subject, the thread to be held
+  CpuWitness witness;                       ///< of it
+  /// The subject first. Where `holders` know somebody else who has the lock when the copy is made,
+  /// that one is the subject then.
+  std::vector<ThreadCopy*> threads;
+  /// Of the subject, when it was chosen. Our coming wakes a CPU that was idle, and sometimes with
+  /// it the thread that sleeps there. So one that was asleep before and is awake in the pause ran
+  /// only if it was charged something in between.
   bool awake_before = true;              ///< with `ahead_of_switch` not known
   std::optional<SchedStat> stat_before;  ///< the same; with `ahead_of_switch` not known
   bool locals = false;                   ///< read local variables too: some microseconds for each
   /// Take along what native frames are unwound from, of the subject, which is held by ptrace or
   /// sleeps.
-  struct NativeOf {
-    pid_t tid = 0;
-    Address thread_pointer = 0;  ///< its pthread_self()
-  };
-  std::optional<NativeOf> native_of;
-  bool stopped = false;    ///< the subject is held by ptrace, and looks asleep therefore
-  bool alone = true;       ///< no other copy is begun with this one
+  bool native = false;
+  Address thread_pointer = 0;  ///< the subject's pthread_self()
+  bool stopped = false;        ///< the subject is held by ptrace, and looks asleep therefore
+  bool alone = true;           ///< no other copy is begun with this one
   bool woken_for = false;  ///< who holds the CPU was woken for it, and so had that CPU once before
   /// Made ahead of its time, as the subject had the lock and nobody else did since this count:
   /// further such jobs are of no use once that has changed.
@@ -160,10 +180,13 @@ struct CopyJob {
   /// lock's last holder and stood still, and whoever else takes the lock becomes its last holder
   /// and is counted (take_gil in Python/ceval_gil.c), so nobody did.
   bool AllFrozen() const {
-    return HeldStill() && gil_before.last_holder == threads.front()->plan->tstate() &&
+    return HeldStill() && gil_before.last_holder == tstate() &&
            gil_before.last_holder == gil_state.last_holder &&
            gil_before.switch_number == gil_state.switch_number;
   }
+
+  /// Of the subject.
+  Address tstate() const { return threads.front()->plan->tstate(); }
 
   /// The subject's interpreter lock was its own; without such a lock: it was attached.
   bool SubjectHoldsLock() const { return HoldsLock(*threads.front()); }
@@ -172,7 +195,7 @@ struct CopyJob {
   /// The subject's stack was walked to its end; what is cut for its length will be again.
   bool IsWhole() const;
   bool AnotherHoldsLock() const {
-    return gil_state.locked == 1 && gil_state.last_holder != threads.front()->plan->tstate();
+    return gil_state.locked == 1 && gil_state.last_holder != tstate();
   }
 
   /// Of a job made ahead: the lock was not the subject's all the time.
@@ -189,9 +212,12 @@ struct CopyJob {
   void Run();
   /// The same, with nothing spent on the proof, which there is none of then.
   void RunUnproved();
-  /// The subject, which is about to be stopped by ptrace, has not gone to sleep since
-  /// `awake_before` was set. Notes whether it had the CPU where the calling thread is now.
-  bool IsStillAwake();
+  /// The same. True when the subject slept all the while, by the kernel's count of how often it was
+  /// put on a CPU: then the copy is proved.
+  bool RunAsleep();
+  /// The subject, to be stopped by ptrace, or 0 where that sleeps. Notes whether it had the CPU
+  /// where the calling thread is now.
+  pid_t WhomToStop();
   /// Reads `awake_before` and `stat_before` again, as time has passed since they were set.
   void LookAgain();
   /// As Run, but while another thread of ours has the subject's CPU, `held_cpu`. There is a result
@@ -208,6 +234,9 @@ struct CopyJob {
   };
 
   void Reset();
+  void CopyWhoHasLock();
+  /// Makes who has the lock the subject. False where it is nobody that is known.
+  bool TurnToHolder();
   void CopyWithWitness();
   void ConfirmPlans();
   void Copy();

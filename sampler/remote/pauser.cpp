@@ -110,19 +110,19 @@ void Pauser::ExpectNext(Nanoseconds at) {
   if (tracer_ != nullptr) tracer_->Expect(at);
 }
 
-PauseTicket Pauser::Begin(CopyJob& job, pid_t tid, int cpu, Nanoseconds at) {
+PauseTicket Pauser::Begin(CopyJob& job, int cpu, Nanoseconds at) {
   PauseTicket ticket;
   if (failure_) return ticket;
   job.stopped = false;
   NoteWhereWeAre(cpu);
   // It was taken off that CPU, and charged, before this was read.
   if (shares_cpu_) job.stat_before.reset();
-  if (mode_in_use_ == PauseMode::kPreempt && BeginPreemption(job, tid, cpu, at, ticket)) {
+  if (mode_in_use_ == PauseMode::kPreempt && BeginPreemption(job, cpu, at, ticket)) {
     return ticket;
   }
   // Either asked for, or preemption has just been given up.
   if (mode_in_use_ == PauseMode::kPtrace) {
-    ticket.outcome = CopyByPtrace(job, tid, {cpu, at});
+    ticket.outcome = CopyByPtrace(job, {cpu, at});
   } else if (mode_in_use_ == PauseMode::kNone) {
     pacer_.KeepOff(cpu);
     job.RunUnproved();
@@ -134,11 +134,10 @@ PauseTicket Pauser::Begin(CopyJob& job, pid_t tid, int cpu, Nanoseconds at) {
   return ticket;
 }
 
-bool Pauser::BeginPreemption(CopyJob& job, pid_t tid, int cpu, Nanoseconds at,
-                             PauseTicket& ticket) {
+bool Pauser::BeginPreemption(CopyJob& job, int cpu, Nanoseconds at, PauseTicket& ticket) {
   // It makes no room for a probe, or goes elsewhere when that comes.
-  if (IsRealTime(tid)) {
-    GiveUpPreemption(fmt::format("thread {} is real-time", tid));
+  if (IsRealTime(job.tid)) {
+    GiveUpPreemption(fmt::format("thread {} is real-time", job.tid));
     return false;
   }
   pacer_.KeepOff(cpu);
@@ -247,7 +246,7 @@ bool Pauser::Busy(int cpu) const {
   return cpu >= 0 && index < probes_.size() && probes_[index] != nullptr && probes_[index]->busy();
 }
 
-PauseOutcome Pauser::CopyByPtrace(CopyJob& job, pid_t tid, Tracer::Moment moment) {
+PauseOutcome Pauser::CopyByPtrace(CopyJob& job, Tracer::Moment moment) {
   if (tracer_ == nullptr) {
     // Where others have all CPUs, what is to be seen is over before a tracer has its turn.
     const ScopedPromptness for_tracer(Urgency::kAtOnce);
@@ -258,14 +257,19 @@ PauseOutcome Pauser::CopyByPtrace(CopyJob& job, pid_t tid, Tracer::Moment moment
     }
     tracer_ = *std::move(tracer);
   }
-  job.stopped = true;
   // It makes no room for the tracer.
-  if (IsRealTime(tid)) moment.cpu = -1;
+  if (IsRealTime(job.tid)) moment.cpu = -1;
   NoteReady();
-  const auto is_awake = [&job] { return job.IsStillAwake(); };
-  const Tracer::Outcome hold = tracer_->Hold(tid, moment, [&job] { job.Run(); }, is_awake);
-  if (hold.stopped && job.read_ok) job.threads.front()->plan->Confirm();
-  return {.copied = job.read_ok, .held = hold.stopped && job.read_ok, .held_for = hold.held};
+  bool slept = false;
+  const auto whom = [&job] { return job.WhomToStop(); };
+  const auto copy = [&job, &slept] {
+    slept = !job.stopped && job.RunAsleep();
+    if (!slept) job.Run();
+  };
+  const Tracer::Outcome hold = tracer_->Hold(moment, whom, copy);
+  const bool held = job.read_ok && (hold.stopped || slept);
+  if (held) job.threads.front()->plan->Confirm();
+  return {.copied = job.read_ok, .held = held, .held_for = hold.held};
 }
 
 void Pauser::NoteWhereWeAre(int target_cpu) {

@@ -47,10 +47,10 @@ class Pauser {
   explicit Pauser(PauseMode mode, bool own_process = false);
   ~Pauser();
 
-  /// Begins the job with the subject thread `tid` held on `cpu` (where it was seen last), at `at`
+  /// Begins the job with the subject thread held on `cpu` (where it was seen last), at `at`
   /// (CLOCK_MONOTONIC) where the pause can be had then, else at once. The job and its threads must
   /// stay untouched until Finish.
-  PauseTicket Begin(CopyJob& job, pid_t tid, int cpu, Nanoseconds at = {});
+  PauseTicket Begin(CopyJob& job, int cpu, Nanoseconds at = {});
   /// How far copies are apart. Where there is time before each, it is taken to make the target wait
   /// for less: the calling thread then makes the copies itself, none ahead, and spins for the
   /// probe; but not those that are long, or not alone, or for which the CPU could not be kept.
@@ -87,10 +87,10 @@ class Pauser {
 
  private:
   static PauseOutcome OutcomeOf(const CopyJob& job);
-  bool BeginPreemption(CopyJob& job, pid_t tid, int cpu, Nanoseconds at, PauseTicket& ticket);
+  bool BeginPreemption(CopyJob& job, int cpu, Nanoseconds at, PauseTicket& ticket);
   bool CopyBeside(CopyJob& job, Nanoseconds at, PauseTicket& ticket);
   void WaitFor(Probe& probe);
-  PauseOutcome CopyByPtrace(CopyJob& job, pid_t tid, Tracer::Moment moment);
+  PauseOutcome CopyByPtrace(CopyJob& job, Tracer::Moment moment);
   /// A copy can be made at a time that is still to come.
   bool CanBeEarly() const;
   void NoteWhereWeAre(int target_cpu);

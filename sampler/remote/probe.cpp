@@ -31,6 +31,7 @@ Result<std::unique_ptr<Probe>> Probe::Start(int cpu, Pacer& pacer) {
   if (!thread) return std::unexpected(thread.error());
   probe->thread_ = *std::move(thread);
   probe->tid_ = started.get();
+  probe->sleep_.Begin(probe->tid_);
   // From here: a thread that pins itself is not heard of again where a real-time program has the
   // CPU.
   if (auto done = PinTo(probe->tid_, cpu); !done) {
@@ -44,7 +45,7 @@ Probe::~Probe() {
   stop_.store(true);
   // Its CPU may be a real-time program's by now.
   Release();
-  WakeThread(tid_);
+  sleep_.Wake();
   thread_.join();
 }
 
@@ -54,29 +55,17 @@ bool Probe::Submit(CopyJob& job, Nanoseconds at) {
   slot.job = &job;
   slot.state.store(at);
   // The probe may run it already: it leaves this to us.
-  job.woken_for = WakeFor(at);
-  in_vain_ = 0;
+  job.woken_for = sleep_.WakeFor(at);
   return true;
 }
 
 bool Probe::RunBeside(CopyJob& job, Nanoseconds at) {
-  in_vain_ = 0;
   hold_.Ask(at);
-  job.woken_for = WakeFor(at);
+  job.woken_for = sleep_.WakeFor(at);
   if (!hold_.Await()) return false;
   job.RunBeside(cpu_);
   if (!hold_.End()) return false;
   job.EndBeside(hold_.TakeStay());
-  return true;
-}
-
-void Probe::Expect(Nanoseconds at) {
-  if (in_vain_++ < kMostInVain) expected_.store(at);
-}
-
-bool Probe::WakeFor(Nanoseconds at) {
-  if (wakes_at_.load() <= at) return false;
-  WakeThread(tid_);
   return true;
 }
 
@@ -87,7 +76,7 @@ uint32_t Probe::Withdraw(Nanoseconds now, uint32_t most) {
     Nanoseconds at = slot.state.load();
     if (at <= now || !slot.state.compare_exchange_strong(at, kFree)) break;
     // For the first of them it may sleep, and count on that timer when another is submitted.
-    if (at != wakes_at_.load()) slot.timer.Cancel();
+    if (at != sleep_.wakes_at()) slot.timer.Cancel();
   }
   return withdrawn;
 }
@@ -135,12 +124,9 @@ void Probe::Main(std::promise<pid_t> started) {
 
 bool Probe::Sleep(Nanoseconds until, Nanoseconds due) {
   SetTimers(until);
-  wakes_at_.store(until);
-  if (SlotOf(done_.load(std::memory_order_relaxed)).timer.at() == until) until += kTimerPatience;
-  // Who gives it something to do after this finds it asleep.
-  const bool woken = Due() == due && SleepUntilWoken(until);
-  wakes_at_.store(Nanoseconds::zero());
-  return woken;
+  const bool has_timer = SlotOf(done_.load(std::memory_order_relaxed)).timer.at() == until;
+  const auto has_news = [this, due] { return Due() != due; };
+  return sleep_.Sleep(until, has_timer ? kTimerPatience : Nanoseconds::zero(), has_news);
 }
 
 void Probe::SetTimers(Nanoseconds from) {
@@ -153,11 +139,11 @@ void Probe::SetTimers(Nanoseconds from) {
   }
 }
 
-Nanoseconds Probe::Due() { return std::min({DueOfJob(), hold_.due(), expected_.load()}); }
+Nanoseconds Probe::Due() { return std::min({DueOfJob(), hold_.due(), sleep_.expected()}); }
 
 Nanoseconds Probe::DueOfJob() {
   const Nanoseconds at = SlotOf(done_.load(std::memory_order_relaxed)).state.load();
-  return at == kFree ? kNever : at;
+  return at == kFree ? TimedSleep::kNever : at;
 }
 
 void Probe::Work(Nanoseconds now) {
@@ -165,8 +151,8 @@ void Probe::Work(Nanoseconds now) {
     hold_.Serve(cpu_);
   } else if (DueOfJob() <= now) {
     RunNext();
-  } else if (Nanoseconds at = expected_.load(); at <= now) {
-    expected_.compare_exchange_strong(at, kNever);
+  } else {
+    sleep_.PassExpected(now);
   }
 }
 

@@ -18,6 +18,7 @@
 #include "sampler/remote/copy_job.h"
 #include "sampler/remote/cpu_hold.h"
 #include "sampler/remote/pacer.h"
+#include "sampler/remote/timed_sleep.h"
 #include "sampler/remote/wake.h"
 
 namespace pystrobe::remote {
@@ -35,8 +36,6 @@ class Probe {
  public:
   /// That can be waiting at once.
   static constexpr uint32_t kMostJobs = 32;
-  /// It is not needed every time that is expected; after so many times in vain it is asleep.
-  static constexpr uint32_t kMostInVain = 4;
 
   /// Starts the thread. Fails when it may not be pinned there, or there may be no more threads.
   static Result<std::unique_ptr<Probe>> Start(int cpu, Pacer& pacer);
@@ -55,14 +54,13 @@ class Probe {
   bool RunBeside(CopyJob& job, Nanoseconds at);
   /// For how long it has kept its CPU so since this was asked last, whatever came of it.
   Nanoseconds TakeStay() { return hold_.TakeStay(); }
-  /// Something may be needed at `at`. It heeds this when it goes to sleep next: what it is to do
-  /// before, if anything, is what must find it awake, or wake it.
-  void Expect(Nanoseconds at);
+  /// As TimedSleep::Expect.
+  void Expect(Nanoseconds at) { sleep_.Expect(at); }
   /// Of the `most` jobs submitted last, takes back those whose time is after `now` and that have
   /// not begun. Returns how many: the last ones.
   uint32_t Withdraw(Nanoseconds now, uint32_t most);
   /// Wakes the probe for jobs whose time has come, should its timer be late.
-  void Remind() { WakeThread(tid_); }
+  void Remind() { sleep_.Wake(); }
   /// Waits until all jobs submitted are done; false after `timeout`: the CPU does not let the probe
   /// run (a real-time program has it). The jobs still belong to the probe then; Wait again.
   bool Wait(Nanoseconds timeout);
@@ -82,7 +80,6 @@ class Probe {
     WakeTimer timer;
   };
   static constexpr Nanoseconds kFree{-1}, kRunning{-2};
-  static constexpr Nanoseconds kNever = Nanoseconds::max();
 
   Probe(int cpu, Pacer& pacer) : cpu_(cpu), pacer_(pacer) {}
   void Main(std::promise<pid_t> started);
@@ -95,18 +92,14 @@ class Probe {
   void SetTimers(Nanoseconds from);
   /// Until `until`, unless what is due is no longer `due`. True where it was woken.
   bool Sleep(Nanoseconds until, Nanoseconds due);
-  /// Wakes the thread where it does not wake by itself until `at`. True where it had to be.
-  bool WakeFor(Nanoseconds at);
   Slot& SlotOf(uint32_t number) { return slots_[number % kMostJobs]; }
 
   int cpu_;
   Pacer& pacer_;
   std::array<Slot, kMostJobs> slots_;
   uint32_t submitted_ = 0;
-  uint32_t in_vain_ = 0;
   CpuHold hold_;
-  std::atomic<Nanoseconds> expected_{kNever};
-  std::atomic<Nanoseconds> wakes_at_{Nanoseconds::zero()};  ///< of itself; zero: it is awake
+  TimedSleep sleep_;
   std::atomic<uint32_t> done_{0};
   std::atomic<bool> awaited_{false};  ///< the pacer sleeps on done_
   std::atomic<bool> released_{false};

@@ -10,6 +10,13 @@
 #include "sampler/remote/rseq.h"
 
 namespace pystrobe::remote {
+namespace {
+
+// What a thread does that sleeps for longer takes a small part of its time, and each look at one
+// that sleeps costs us some ten microseconds.
+constexpr Nanoseconds kLongSleep = std::chrono::milliseconds(100);
+
+}  // namespace
 
 SampledThread::SampledThread(RunContext& context, const PyThread& thread, KernelThread& kernel)
     : context_(context),
@@ -47,13 +54,8 @@ bool SampledThread::StoodStillSince() {
   return stat && SameRun(*stat, looked_);
 }
 
-bool SampledThread::SleepsDuring(CopyJob& job) {
-  const auto stat = clock().Read();
-  if (!stat) return false;
-  looked_ = *stat;
-  if (!clock().exact() || clock().Running()) return false;
-  job.RunUnproved();
-  return StoodStillSince();
+bool SampledThread::MayWakeSoon(const Tick& now) const {
+  return !gone() && kernel_.ledger().RanSince(now.time - kLongSleep);
 }
 
 void SampledThread::Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy) {
@@ -63,11 +65,12 @@ void SampledThread::Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy) {
   job.codes = &context_.codes;
   // Made now, if there is none: the program may enter its first one before the copy.
   job.regions = context_.target.pid() == getpid() ? &pyabi::Regions::OfThisProcess() : nullptr;
-  const uint32_t generation = job.layout->interpreter.code_object_generation;
-  job.generation_address = generation == pyabi::kAbsent ? 0 : thread_.interpreter + generation;
+  job.generation_address = GenerationAddress();
+  job.holders = nullptr;
   job.locals = context_.locals;
-  job.native_of.reset();
-  if (context_.native != nullptr) job.native_of = {thread_.tid, thread_.pthread};
+  job.native = context_.native != nullptr;
+  job.tid = thread_.tid;
+  job.thread_pointer = thread_.pthread;
   job.stopped = false;
   job.witness = Witness();
   job.awake_before = true;
@@ -79,11 +82,27 @@ void SampledThread::Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy) {
 }
 
 CpuWitness SampledThread::Witness() {
-  if (auto offset = context_.target.info().rseq_offset) {
-    return {thread_.pthread + static_cast<uint64_t>(*offset) + kRseqCpuId, -1,
-            clock().schedstat_fd(), clock().syscall_fd()};
-  }
-  return {0, clock().stat_fd(), clock().schedstat_fd(), clock().syscall_fd()};
+  const Address rseq_cpu_id = RseqCpuId();
+  return {rseq_cpu_id, rseq_cpu_id == 0 ? clock().stat_fd() : -1, clock().schedstat_fd(),
+          clock().syscall_fd()};
+}
+
+Address SampledThread::RseqCpuId() const {
+  const auto offset = context_.target.info().rseq_offset;
+  return offset ? thread_.pthread + static_cast<uint64_t>(*offset) + kRseqCpuId : 0;
+}
+
+Address SampledThread::GenerationAddress() const {
+  const uint32_t generation = context_.target.layout().interpreter.code_object_generation;
+  return generation == pyabi::kAbsent ? 0 : thread_.interpreter + generation;
+}
+
+// Nothing is opened for it here: this is not the thread that does.
+std::optional<LockHolders::Holder> SampledThread::AsHolder() {
+  const Address rseq_cpu_id = RseqCpuId();
+  if (rseq_cpu_id == 0) return std::nullopt;
+  return LockHolders::Holder{
+      &copy_, {.rseq_cpu_id = rseq_cpu_id}, GenerationAddress(), thread_.tid, thread_.pthread};
 }
 
 bool SampledThread::TakeCopy(const Tick& tick, uint8_t flags, const std::optional<TaskLook>& look,

@@ -64,9 +64,9 @@ class SampledThread {
   /// True when the thread did not run since the MayHaveRun() that said it had, and does not run
   /// now: what was copied in between is consistent.
   bool StoodStillSince();
-  /// Runs `job`, whose subject the thread is, with nobody held. True when the thread slept all the
-  /// while, by the kernel's count of how often it was put on a CPU: then the copy is proved.
-  bool SleepsDuring(CopyJob& job);
+  /// False when the thread has slept for long: then it is not likely to wake in the microseconds
+  /// between being asked for and being looked at.
+  bool MayWakeSoon(const Tick& now) const;
   /// What MayHaveRun saw, of a thread that has been asleep since.
   std::optional<TaskLook> SeenAsleep() {
     if (!StoodStillSince()) return std::nullopt;
@@ -78,6 +78,9 @@ class SampledThread {
   /// Makes `job` one of copying this thread's stack into `copy` with this thread held. `gil`: of
   /// its interpreter; null without one.
   void Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy);
+  /// The same of a job whose subject it turns out to be. Nullopt without rseq. [threads that run
+  /// jobs, while the pacer changes nothing]
+  std::optional<LockHolders::Holder> AsHolder();
   int last_cpu() const { return last_cpu_; }
   void set_last_cpu(int cpu) { last_cpu_ = cpu; }
 
@@ -106,6 +109,9 @@ class SampledThread {
  private:
   /// How to prove that it stood still.
   CpuWitness Witness();
+  /// Where the kernel tells on which CPU it runs; 0: nowhere.
+  Address RseqCpuId() const;
+  Address GenerationAddress() const;
   /// Makes stack() that of the copy. False where a frame has no name.
   bool TakeStack(size_t common, Nanoseconds now);
 

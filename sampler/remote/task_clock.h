@@ -26,6 +26,11 @@ struct TaskLook {
   OnCpu on_cpu = OnCpu::kUnknown;  ///< just before the pause
 };
 
+/// True when the thread did not run between what the kernel said then and what it said later.
+inline bool SameRun(const SchedStat& a, const SchedStat& b) {
+  return a.cpu_ns == b.cpu_ns && a.switches == b.switches;
+}
+
 /// True when the contents of /proc/PID/task/TID/syscall are of a thread that is awake.
 bool SaysAwake(std::string_view syscall_text);
 

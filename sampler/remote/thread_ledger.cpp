@@ -137,6 +137,7 @@ void ThreadLedger::Take(Finding found) {
   const bool awake = found.task.awake && !(found.task.unsure && has_rested);
   last_ = found.task.stat;
   last_time_ = tick.time;
+  if (ran) ran_ = tick.time;
   AddUnlooked(found, ran, has_rested);
   if (ran) AddGap(tick, awake);
   const bool first = !std::exchange(has_stack_, true);

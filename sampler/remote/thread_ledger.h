@@ -17,11 +17,6 @@
 
 namespace pystrobe::remote {
 
-/// True when the thread did not run between what the kernel said then and what it said later.
-inline bool SameRun(const SchedStat& a, const SchedStat& b) {
-  return a.cpu_ns == b.cpu_ns && a.switches == b.switches;
-}
-
 /// What the kernel charged one of its threads, as far as samples account for it. Each nanosecond is
 /// given out once, whoever asks.
 class KernelAccount {
@@ -173,6 +168,8 @@ class ThreadLedger {
   bool gone() const { return life_.gone(); }
   /// True when the last look found the thread off CPU.
   bool off_cpu() const { return off_cpu_; }
+  /// True when a look after `time` found that it had run since the one before.
+  bool RanSince(Nanoseconds time) const { return ran_ > time; }
   /// What the kernel charged between the look before the last and the last one.
   const KernelAccount::Charge& last_charge() const { return last_charge_; }
   /// Time it waited for a CPU, in all.
@@ -229,6 +226,7 @@ class ThreadLedger {
   // As of the last look.
   SchedStat last_;
   Nanoseconds last_time_{};
+  Nanoseconds ran_{};  // the last look that found that it had run
   bool has_stack_ = false;
   bool off_cpu_ = false;  // not on a CPU, and sure to be found so as long as it is not put on one
   Moment still_;          // off CPU, it is known not to have run until then

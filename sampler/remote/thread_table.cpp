@@ -55,6 +55,11 @@ SampledThread* LockDomain::Find(Address tstate) const {
   return it == by_tstate.end() ? nullptr : it->second;
 }
 
+std::optional<LockHolders::Holder> LockDomain::FindHolder(Address tstate) const {
+  SampledThread* const thread = Find(tstate);
+  return thread == nullptr ? std::nullopt : thread->AsHolder();
+}
+
 bool LockDomain::LacksHolder(const GilState& gil, bool refused) {
   missing_holder = Find(gil.last_holder) == nullptr ? gil.last_holder : 0;
   if (missing_holder == 0) return false;

@@ -14,7 +14,7 @@
 namespace pystrobe::remote {
 
 /// The threads under one GIL. Free-threaded targets have one domain without a lock.
-struct LockDomain {
+struct LockDomain : LockHolders {
   LockDomain(const pyabi::Layout& layout, Address gil_address) : gil(layout, gil_address) {}
 
   GilReader gil;                        ///< address 0: no lock
@@ -34,6 +34,7 @@ struct LockDomain {
   void Add(SampledThread* thread);
   void Remove(SampledThread* thread);
   SampledThread* Find(Address tstate) const;
+  std::optional<Holder> FindHolder(Address tstate) const override;
   /// True when the threads should be listed anew, as one that they lack has the lock, or had it
   /// last. The lock names its last holder for as long as nobody else takes it, so one that has
   /// ended since, which no list has, is worth one list only; so is one that was `refused`.

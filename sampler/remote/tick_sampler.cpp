@@ -21,6 +21,8 @@ constexpr size_t kKeptForWoken = 4;
 // otherwise (a thread may run without ever taking the lock).
 constexpr size_t kManyChecks = 64;
 constexpr size_t kFewChecks = 8;
+// Without a lock, so many are looked at although they slept a moment ago.
+constexpr size_t kFewThreads = 4;
 
 // Looks ahead: few wake-ups of the pacer are left with that many, and deep stacks are not kept so
 // many times over.
@@ -137,31 +139,40 @@ TickOutcome TickSampler::Finish() {
 
 void TickSampler::StartLocked(LockDomain& domain) {
   Look& look = NewLook(domain, nullptr);
+  look.follows_lock = true;
   if (!Choose(look)) {
     --look_count_;
-  } else if (!pauser_.Busy(look.subject->last_cpu())) {
-    Begin(look);
+  } else {
+    BeginIfFree(look);
   }
 }
 
 void TickSampler::StartEach(LockDomain& domain) {
-  bool many = true;
-  uint64_t switch_number = 0;
-  if (!domain.free_threaded()) {
-    const auto gil = Peek(domain);
-    if (!gil) return;
-    SeekHolder(domain, *gil);
-    switch_number = gil->switch_number;
-    many = switch_number != domain.switch_number;
+  if (domain.free_threaded()) {
+    CollectChanged(domain, true, nullptr, running_);
+    for (SampledThread* thread : running_) BeginIfFree(NewLook(domain, thread));
+  } else if (const auto gil = Peek(domain)) {
+    SampledThread& first = ChooseSubject(domain, *gil);
+    CollectChanged(domain, gil->switch_number != domain.switch_number, &first, running_);
+    if (MayRun(first) || !running_.empty()) running_.insert(running_.begin(), &first);
+    const SampledThread* had_lock = nullptr;
+    for (SampledThread* thread : running_) {
+      if (thread == had_lock) continue;
+      Look& look = NewLook(domain, thread);
+      look.switch_number = gil->switch_number;
+      look.follows_lock = thread == &first;
+      BeginIfFree(look);
+      if (look.follows_lock && look.begun) had_lock = domain.Find(look.job.tstate());
+    }
+  } else {
+    return;
   }
-  CollectChanged(domain, many, nullptr, running_);
   if (running_.empty()) outcome_.taken = true;
-  for (SampledThread* thread : running_) {
-    Look& look = NewLook(domain, thread);
-    look.switch_number = switch_number;
-    // The others wait for their turn on that CPU, in Complete.
-    if (!pauser_.Busy(thread->last_cpu())) Begin(look);
-  }
+}
+
+// The others wait for their turn on that CPU, in Complete.
+void TickSampler::BeginIfFree(Look& look) {
+  if (!pauser_.Busy(look.subject->last_cpu())) Begin(look);
 }
 
 TickSampler::Look& TickSampler::NewLook(LockDomain& domain, SampledThread* subject) {
@@ -177,6 +188,7 @@ void TickSampler::Reset(Look& look, LockDomain& domain, SampledThread* subject) 
   look.others.clear();
   look.ticket = {};
   look.begun = look.copied = look.was_awake = false;
+  look.follows_lock = look.turned = false;
   look.tries = 0;
   look.held = {};
 }
@@ -190,7 +202,7 @@ bool TickSampler::Choose(Look& look) {
   // Looks ahead leave more of the others to be checked now.
   const bool many = std::exchange(made_ahead_, 0) > 0 || gil->switch_number != domain.switch_number;
   CollectChanged(domain, many, look.subject, look.others);
-  if (!look.others.empty() || !look.subject->off_cpu() || MayHaveRun(*look.subject)) return true;
+  if (!look.others.empty() || !look.subject->off_cpu() || MayRun(*look.subject)) return true;
   // Nobody ran: every stack is what it was.
   domain.switch_number = gil->switch_number;
   outcome_.taken = true;
@@ -201,8 +213,11 @@ void TickSampler::Begin(Look& look) {
   CopyJob& job = look.job;
   look.subject->Prepare(job, look.domain->lock(), look.subject->copy());
   job.awake_before = look.subject->clock().Running();
-  look.was_awake |= job.awake_before;
   job.stat_before = look.subject->clock().Read();
+  // Later that thread may have had a look of its own.
+  if (look.follows_lock && (look.tries == 0 || SharesCopies(*look.domain))) {
+    job.holders = look.domain;
+  }
   job.alone =
       threads_.domains().size() == 1 && (SharesCopies(*look.domain) || running_.size() == 1);
   look.other_looks.clear();
@@ -211,15 +226,19 @@ void TickSampler::Begin(Look& look) {
     look.other_looks.push_back(other->LookNow());
   }
   look.begun = true;
-  if (CopyAsleep(look)) return;
   const Nanoseconds at = look.tries == 0 ? tick_.at : Nanoseconds{};
-  look.ticket = pauser_.Begin(job, look.subject->id().tid, look.subject->last_cpu(), at);
+  // One that is asked for early is looked at when its time has come.
+  if (at <= tick_.time) {
+    look.was_awake |= job.awake_before;
+    if (CopyAsleep(look)) return;
+  }
+  look.ticket = pauser_.Begin(job, look.subject->last_cpu(), at);
 }
 
 bool TickSampler::CopyAsleep(Look& look) {
   CopyJob& job = look.job;
   if (pauser_.mode_in_use() != PauseMode::kPtrace || job.awake_before) return false;
-  if (!look.subject->SleepsDuring(job)) return false;
+  if (!job.RunAsleep()) return false;
   job.threads.front()->plan->Confirm();
   // It has gone to sleep since: to take that for what it did would leave out what runs briefly.
   if (look.was_awake && job.subject_look) job.subject_look->awake = true;
@@ -245,27 +264,45 @@ void TickSampler::Complete(Look& look) {
   if (look.subject->clock().Read()) outcome_.failed = true;
 }
 
-// What was copied of another subject is settled with that one's wait, not with the next one's.
 bool TickSampler::ChooseAgain(Look& look) {
   SampledThread* const before = look.subject;
   const bool chosen = Choose(look);
   if (chosen && look.subject == before) return true;
   SampledThread* const now = std::exchange(look.subject, before);
-  outcome_.held += HeldFor(look, std::nullopt);
+  Settle(look);
   look.subject = now;
+  look.was_awake = false;
+  return chosen;
+}
+
+void TickSampler::TurnTo(Look& look, SampledThread& subject) {
+  if (&subject == look.subject) return;
+  if (look.tries > 0) Settle(look);
+  look.subject = &subject;
+  look.turned = true;
+  look.was_awake = false;
+  const auto copied = std::ranges::find(look.others, &subject);
+  if (copied == look.others.end()) return;
+  look.other_looks.erase(look.other_looks.begin() + (copied - look.others.begin()));
+  look.others.erase(copied);
+}
+
+void TickSampler::Settle(Look& look) {
+  outcome_.held += HeldFor(look, std::nullopt);
   look.tries = 0;
   look.held = {};
-  return chosen;
 }
 
 void TickSampler::EndCopy(Look& look) {
   look.ticket.outcome = pauser_.Finish(look.ticket, look.job);
   look.begun = false;
+  if (SampledThread* subject = look.domain->Find(look.job.tstate())) TurnTo(look, *subject);
   ++look.tries;
   look.held.copies += look.ticket.outcome.holds;
   look.held.copying += look.ticket.outcome.held_for;
   look.held.disturbed |= look.ticket.outcome.disturbed;
   if (look.job.subject_cpu >= 0) look.subject->set_last_cpu(look.job.subject_cpu);
+  if (look.job.subject_look) look.was_awake |= look.job.subject_look->awake;
 }
 
 bool TickSampler::IsHalfDone(const Look& look) {
@@ -287,7 +324,7 @@ void TickSampler::Record(Look& look) {
   const bool all_frozen =
       !look.domain->free_threaded() &&
       (job.AllFrozen() || (held && job.gil_state.HeldBy(look.subject->id().tstate)));
-  const bool taken = TakeStack(look, *look.subject, held, job.subject_look);
+  const bool taken = TakeStack(look, *look.subject, held, SubjectLook(look));
   outcome_.taken |= taken;
   for (size_t i = 0; i < look.others.size(); ++i) {
     SampledThread& other = *look.others[i];
@@ -295,14 +332,21 @@ void TickSampler::Record(Look& look) {
     outcome_.taken |= TakeStack(look, other, proved, look.other_looks[i]);
   }
   outcome_.held += HeldFor(look, taken && look.subject->current() ? WaitedFor(look) : std::nullopt);
-  const bool calm =
-      held && look.tries == 1 && look.others.empty() && !job.new_codes && job.SubjectHoldsLock();
+  const bool calm = held && look.tries == 1 && !look.turned && look.others.empty() &&
+                    !job.new_codes && job.SubjectHoldsLock();
   calm_looks_ = calm ? calm_before_ + 1 : 0;
   bytes_copied_ = look.subject->copy().memory.byte_count();
   // With one thread there was nothing to choose, and the count was not read for it.
   look.domain->switch_number =
       look.domain->threads.size() == 1 ? job.gil_state.switch_number : look.switch_number;
   look.domain->last_subject = look.subject;
+}
+
+// Of who turned out to have the lock the kernel has not been asked yet.
+std::optional<TaskLook> TickSampler::SubjectLook(const Look& look) {
+  if (look.job.subject_look || !look.job.SubjectHoldsLock()) return look.job.subject_look;
+  const auto stat = look.subject->clock().Read();
+  return stat ? std::optional(TaskLook{*stat, true}) : std::nullopt;
 }
 
 std::optional<Waiting> TickSampler::WaitedFor(Look& look) {
@@ -321,6 +365,9 @@ Nanoseconds TickSampler::HeldFor(Look& look, const std::optional<Waiting>& waite
     default:
       break;
   }
+  // Who slept all the while waited for nobody.
+  const auto& seen = look.job.subject_look;
+  if (waited && waited->arrivals == 0 && seen && !seen->awake) return {};
   look.held.waited = waited;
   return held_time_.Estimate(look.held, look.subject->kernel().held_pending());
 }
@@ -372,6 +419,10 @@ bool TickSampler::MayHaveRun(SampledThread& thread) {
   return may;
 }
 
+bool TickSampler::MayRun(SampledThread& thread) {
+  return MayHaveRun(thread) || (tick_.at > tick_.time && thread.MayWakeSoon(tick_));
+}
+
 std::optional<GilState> TickSampler::Peek(LockDomain& domain) {
   if (domain.threads.size() == 1 && !domain.threads.front()->off_cpu()) {
     // Nobody to choose from; the copy itself brings the lock. (While that thread sleeps there may
@@ -411,11 +462,16 @@ void TickSampler::CollectChanged(LockDomain& domain, bool many, const SampledThr
   size_t most = SharesCopies(domain) ? kMostOthers : count;
   if (context_.native != nullptr) most = std::min(most, kMostStopped);
   size_t checks = std::min(count, many ? kManyChecks : kFewChecks);
+  // Each by itself is looked at when its time has come; but not many for nothing.
+  const bool each_in_time = subject == nullptr && count <= kFewThreads;
+  const auto may_have_run = [this, each_in_time](SampledThread& thread) {
+    return each_in_time ? MayRun(thread) : MayHaveRun(thread);
+  };
   const auto check_idle = [&](size_t room) {
     for (; checks > 0 && changed.size() < room; --checks) {
       SampledThread* thread = domain.Next(domain.next_check);
       if (thread == subject || !thread->off_cpu()) continue;
-      if (MayHaveRun(*thread)) changed.push_back(thread);
+      if (may_have_run(*thread)) changed.push_back(thread);
     }
   };
   check_idle(std::min(most, kKeptForWoken));
@@ -423,7 +479,7 @@ void TickSampler::CollectChanged(LockDomain& domain, bool many, const SampledThr
   for (size_t left = count; left > 0 && changed.size() < most; --left) {
     SampledThread* thread = domain.Next(domain.next_running);
     if (thread == subject || thread->off_cpu()) continue;
-    if (MayHaveRun(*thread)) changed.push_back(thread);
+    if (may_have_run(*thread)) changed.push_back(thread);
   }
   check_idle(most);
 }

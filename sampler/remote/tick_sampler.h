@@ -78,10 +78,12 @@ class TickSampler {
     uint64_t switch_number = 0;         ///< of the lock, when the subject was chosen
     CopyJob job;
     PauseTicket ticket;
-    bool was_awake = false;  ///< the subject, when it was looked at first
-    bool begun = false;      ///< a copy is under way or done
-    uint32_t tries = 0;      ///< copies made of this subject
-    bool copied = false;     ///< there is something to record
+    bool was_awake = false;     ///< the subject, when it was looked at first
+    bool follows_lock = false;  ///< who has the lock when it is made is the subject
+    bool turned = false;        ///< another one had the lock by then: that is the subject now
+    bool begun = false;         ///< a copy is under way or done
+    uint32_t tries = 0;         ///< copies made of this subject
+    bool copied = false;        ///< there is something to record
     HeldCopies held;
   };
 
@@ -98,12 +100,17 @@ class TickSampler {
   }
   void StartLocked(LockDomain& domain);
   void StartEach(LockDomain& domain);
+  void BeginIfFree(Look& look);
   Look& NewLook(LockDomain& domain, SampledThread* subject);
   static void Reset(Look& look, LockDomain& domain, SampledThread* subject);
   /// Chooses whom to look at under the lock. False when nobody ran, or the target is gone.
   bool Choose(Look& look);
   /// The same where another copy is needed.
   bool ChooseAgain(Look& look);
+  /// The copy just made is `subject`'s.
+  void TurnTo(Look& look, SampledThread& subject);
+  /// What was copied of a subject is settled with that one's wait, not with the next one's.
+  void Settle(Look& look);
   void Begin(Look& look);
   /// Where threads are stopped by ptrace: copies a subject that sleeps without stopping it, for
   /// some system calls fail when their thread is stopped (epoll_wait with EINTR, signal(7)). False
@@ -124,6 +131,7 @@ class TickSampler {
   /// `waited`: of the sample that came of it, where one did.
   Nanoseconds HeldFor(Look& look, const std::optional<Waiting>& waited);
   static std::optional<Waiting> WaitedFor(Look& look);
+  static std::optional<TaskLook> SubjectLook(const Look& look);
   /// False when there was nothing to take.
   bool TakeStack(const Look& look, SampledThread& thread, bool proved,
                  const std::optional<TaskLook>& seen);
@@ -132,6 +140,8 @@ class TickSampler {
   bool IsPiece(const ThreadCopy& copy);
 
   bool MayHaveRun(SampledThread& thread);
+  /// The same, or it may before the time at which it is looked at.
+  bool MayRun(SampledThread& thread);
   std::optional<GilState> Peek(LockDomain& domain);
   /// Has the threads listed anew where the lock's holder is none of them.
   void SeekHolder(LockDomain& domain, const GilState& gil);

@@ -11,7 +11,6 @@
 #include "sampler/remote/chance_nap.h"
 #include "sampler/remote/futex.h"
 #include "sampler/remote/promptness.h"
-#include "sampler/remote/wake.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -37,6 +36,7 @@ Result<std::unique_ptr<Tracer>> Tracer::Start() {
   if (!thread) return std::unexpected(thread.error());
   tracer->thread_ = *std::move(thread);
   tracer->tid_ = started.get();
+  tracer->sleep_.Begin(tracer->tid_);
   // Woken there as an ordinary thread it might wait for the scheduler's next tick.
   tracer->is_real_time_ = IsRealTime(tracer->tid_);
   return tracer;
@@ -46,39 +46,37 @@ Tracer::~Tracer() {
   if (!thread_.joinable()) return;
   end_.store(true);
   MoveTo(-1);
-  WakeThread(tid_);
+  sleep_.Wake();
   thread_.join();
 }
 
-Tracer::Outcome Tracer::Hold(pid_t tid, Moment moment, FunctionRef<void()> copy,
-                             FunctionRef<bool()> wanted) {
+Tracer::Outcome Tracer::Hold(Moment moment, FunctionRef<pid_t()> whom, FunctionRef<void()> copy) {
   // Ctrl-Z would stop the tracer too, and leave the thread it holds standing.
-  const AllSignalsBlocked undisturbed;
+  const SignalsBlocked undisturbed;
   const bool moved = MoveTo(takes_cpus() ? moment.cpu : -1);
-  Order order{tid, moment, copy, wanted, cpu_ >= 0, moved, {}};
-  in_vain_ = 0;
+  Order order{moment, whom, copy, cpu_ >= 0, moved, {}};
   const uint32_t before = done_.load();
   order_.store(&order);
-  const bool woken = moved || wakes_at_.load() > moment.at;
-  if (woken) WakeThread(tid_);
+  const bool woken = sleep_.WakeFor(moment.at);
+  if (moved && !woken) sleep_.Wake();
   for (int timeouts = 0; done_.load() == before;) {
     const Nanoseconds deadline = std::max(moment.at, MonotonicNow()) + kPatience;
     FutexWait(done_, before, deadline);
     if (MonotonicNow() < deadline) continue;
     // What was to wake it is lost where somebody in this process has just ignored that signal.
-    WakeThread(tid_);
+    sleep_.Wake();
     if (++timeouts < kMostTimeouts) continue;
     away_until_ = MonotonicNow() + kAwayFor;
     MoveTo(-1);
   }
   // Others may have moved it.
   if (order.outcome.cpu != cpu_) cpu_ = -1;
-  order.outcome.woken = woken;
+  order.outcome.woken = woken || moved;
   return order.outcome;
 }
 
 void Tracer::Expect(Nanoseconds at) {
-  if (takes_cpus() && in_vain_++ < kMostInVain) expected_.store(at);
+  if (takes_cpus()) sleep_.Expect(at);
 }
 
 bool Tracer::MoveTo(int cpu) {
@@ -92,13 +90,14 @@ void Tracer::Main(std::promise<pid_t> started) {
   pthread_setname_np(pthread_self(), "tracer");
   PtraceStop stop;
   ChanceNap nap;
-  Nanoseconds look_at = kNever, not_before{};
+  Nanoseconds look_at = TimedSleep::kNever, not_before{};
   started.set_value(gettid());
   while (!end_.load()) {
     const Nanoseconds due = Due(look_at), now = MonotonicNow();
     const Nanoseconds begin = std::max(due, not_before);
     if (begin > now) {
-      const bool woken = Sleep(begin, due, look_at);
+      const auto has_news = [this, due, look_at] { return end_.load() || Due(look_at) != due; };
+      const bool woken = sleep_.Sleep(begin, Nanoseconds::zero(), has_news);
       const Order* order = order_.load();
       if (woken && order != nullptr && order->pinned) not_before = MonotonicNow() + nap.Draw();
       continue;
@@ -111,30 +110,22 @@ void Tracer::Main(std::promise<pid_t> started) {
     } else {
       stop.Resume();
     }
-    if (Nanoseconds at = expected_.load(); at <= now) expected_.compare_exchange_strong(at, kNever);
-    look_at = stop.waits_for_one() ? MonotonicNow() + kLookInterval : kNever;
+    sleep_.PassExpected(now);
+    look_at = stop.waits_for_one() ? MonotonicNow() + kLookInterval : TimedSleep::kNever;
   }
 }
 
 Nanoseconds Tracer::Due(Nanoseconds look_at) const {
   if (const Order* order = order_.load(); order != nullptr) return order->moment.at;
-  return std::min(expected_.load(), look_at);
-}
-
-bool Tracer::Sleep(Nanoseconds until, Nanoseconds due, Nanoseconds look_at) {
-  wakes_at_.store(until);
-  // Who gives it something to do after this finds it asleep.
-  const bool woken = !end_.load() && Due(look_at) == due && SleepUntilWoken(until);
-  wakes_at_.store(Nanoseconds::zero());
-  return woken;
+  return std::min(sleep_.expected(), look_at);
 }
 
 void Tracer::Run(Order& order, PtraceStop& stop) {
   // Where it was here before, all that it did since it let the one before go was on this CPU.
   const Nanoseconds since = order.moved ? ThreadCpuNow() : own_cpu_;
-  const bool wanted = order.wanted();
+  const pid_t tid = order.whom();
   order.outcome.cpu = sched_getcpu();
-  order.outcome.stopped = wanted && stop.Stop(order.tid);
+  order.outcome.stopped = tid != 0 && stop.Stop(tid);
   order.copy();
   const bool costs = order.outcome.stopped && !stop.stopped_anyway();
   const bool has_its_cpu = order.pinned && order.outcome.cpu == order.moment.cpu;

@@ -16,6 +16,7 @@
 #include "profiler/base/error.h"
 #include "profiler/base/function_ref.h"
 #include "sampler/remote/ptrace_stop.h"
+#include "sampler/remote/timed_sleep.h"
 
 namespace pystrobe::remote {
 
@@ -32,10 +33,6 @@ class Tracer {
   /// Nothing is traced any more afterwards.
   ~Tracer();
 
-  static constexpr auto kAlways = [] { return true; };
-  /// After so many times that it was expected in vain it is asleep.
-  static constexpr uint32_t kMostInVain = 4;
-
   /// When a thread is asked to stop, `at` (CLOCK_MONOTONIC; passed: soon), and from which CPU: that
   /// where it was last, or -1 for any, as it must be for threads that make no room for the tracer.
   struct Moment {
@@ -50,33 +47,34 @@ class Tracer {
     bool woken = false;  ///< the tracer was not about to wake for it
     int cpu = -1;        ///< on which the tracer was
   };
-  /// Calls `copy` on the tracer's thread while `tid` stands still; or, where PtraceStop::Stop
-  /// fails, or `wanted` says no, while it does what it likes. `wanted` is asked last of all: system
-  /// calls of a thread that sleeps may fail by a stop.
+  /// Calls `copy` on the tracer's thread while the thread that `whom` says stands still; or, where
+  /// PtraceStop::Stop fails, or that is 0, while all do what they like. `whom` is asked on that
+  /// thread and last of all: system calls of a thread that sleeps may fail by a stop.
   ///
   /// Asked from another CPU a thread stops as it is interrupted there, microseconds later, or at
   /// the end of a system call before that: of a loop around system calls such stops show little
   /// else. So where takes_cpus() it first takes that CPU from it as a Probe does: woken by a timer
   /// of that CPU, for this time where it was expected there, else after a ChanceNap.
-  Outcome Hold(pid_t tid, Moment moment, FunctionRef<void()> copy,
-               FunctionRef<bool()> wanted = kAlways);
+  Outcome Hold(Moment moment, FunctionRef<pid_t()> whom, FunctionRef<void()> copy);
+  /// The same with thread `tid`.
+  Outcome Hold(pid_t tid, Moment moment, FunctionRef<void()> copy) {
+    return Hold(moment, [tid] { return tid; }, copy);
+  }
   /// The tracer is real-time, and what it does begins on the CPU that Hold names. Not for a while
   /// after it was not heard of there: a program of higher priority had it.
   bool takes_cpus() const { return is_real_time_ && MonotonicNow() >= away_until_; }
-  /// It may be needed at `at`, where it is. It heeds this when it goes to sleep next.
+  /// As TimedSleep::Expect, where it is.
   void Expect(Nanoseconds at);
 
  private:
   struct Order {
-    pid_t tid;
     Moment moment;
+    FunctionRef<pid_t()> whom;
     FunctionRef<void()> copy;
-    FunctionRef<bool()> wanted;
     bool pinned;  ///< the tracer has been sent to that CPU
     bool moved;   ///< it was elsewhere before
     Outcome outcome;
   };
-  static constexpr Nanoseconds kNever = Nanoseconds::max();
 
   Tracer() = default;
   /// The tracer will be on `cpu`; -1, and where it may not go there: anywhere. True where that is
@@ -86,22 +84,18 @@ class Tracer {
   void Main(std::promise<pid_t> started);
   /// When there is something to do. `look_at`: for a thread that is late to stop.
   Nanoseconds Due(Nanoseconds look_at) const;
-  /// Until `until`, unless what is due is no longer `due`. True where it was woken.
-  bool Sleep(Nanoseconds until, Nanoseconds due, Nanoseconds look_at);
   void Run(Order& order, PtraceStop& stop);
 
   // The thread that calls Hold:
   pid_t tid_ = 0;
   bool is_real_time_ = false;
   Nanoseconds away_until_{};
-  uint32_t in_vain_ = 0;
   cpu_set_t everywhere_{};  // where it may run when it is not needed on one CPU
   int cpu_ = -1;            // to which it is pinned
   // Both:
   std::atomic<Order*> order_{nullptr};  // not begun, or under way
   std::atomic<uint32_t> done_{0};       // orders
-  std::atomic<Nanoseconds> expected_{kNever};
-  std::atomic<Nanoseconds> wakes_at_{Nanoseconds::zero()};  // of itself; zero: it is awake
+  TimedSleep sleep_;
   std::atomic<bool> end_{false};
   // The tracer:
   Nanoseconds own_cpu_{};  // when it last let somebody go

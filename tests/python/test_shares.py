@@ -9,36 +9,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from math import sqrt
 from typing import Any
 
 import pytest
-from collapsed import Stack
 from find import Interpreter
 from oracle import INCOMPLETE
 from pystrobe_command import Pystrobe, Recorded, with_few_descriptors
 from running import Running, apart, cpus, running
+from shares import percent, share_of
 
 BURNERS = ("burn50", "burn30", "burn20", "nap")
-
-
-def share_of(stacks: Iterable[Stack], functions: Iterable[str]) -> dict[str, float]:
-    """Percent of the total below each of these functions."""
-    totals: dict[str, int] = defaultdict(int)
-    for stack in stacks:
-        names = {frame.name for frame in stack.frames}
-        for function in functions:
-            totals[function] += stack.samples * (function in names)
-        totals[""] += stack.samples
-    return {function: 100 * totals[function] / totals[""] for function in functions}
-
-
-def percent(seconds: dict[str, float]) -> dict[str, float]:
-    total = sum(seconds.values())
-    return {name: 100 * value / total for name, value in seconds.items()}
 
 
 def test_cpu_and_wall_shares(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
@@ -53,48 +37,6 @@ def test_cpu_and_wall_shares(pystrobe: Pystrobe, interpreter: Interpreter) -> No
     assert cpu == pytest.approx({**percent(truth["cpu"]), "nap": 0}, abs=4 + missed)
     wall = share_of(recorded.collapsed("--mode", "wall", "--unit", "ns"), BURNERS)
     assert wall == pytest.approx(percent(truth["wall"]), abs=6 + missed)
-
-
-@pytest.mark.parametrize("rate", [200, 1000])
-@pytest.mark.each_layout
-def test_short_bursts_are_charged_to_what_ran(
-    pystrobe: Pystrobe, interpreter: Interpreter, rate: float
-) -> None:
-    """A worker that is nearly always found asleep did not use its CPU time there."""
-    target_cpu, sampler_cpu = apart()
-    with running(interpreter, "bursts", cpu=target_cpu) as target:
-        recorded = pystrobe.attach(target.pid, seconds=3, rate=rate, cpu=sampler_cpu)
-        truth = target.stop()
-    report = recorded.json("--mode", "cpu")
-    shares = share_of(recorded.collapsed("--mode", "cpu", "--unit", "ns"), [*truth["cpu"], "pause"])
-    # What is seen running is a sample of it: three standard deviations of a share of one half.
-    looks = report["total"]["cpu_samples"]
-    chance = 150 / sqrt(looks)
-    # One that was woken and waits for a CPU cannot be told from one that runs.
-    delay = report["quality"]["run_delay_ns"]
-    waiting = 100 * delay / (delay + report["total"]["cpu_ns"])
-    assert shares["pause"] < 4 + chance + waiting
-    true_ratio = truth["cpu"]["long_part"] / sum(truth["cpu"].values())
-    seen_ratio = shares["long_part"] / (shares["long_part"] + shares["short_part"])
-    assert 100 * seen_ratio == pytest.approx(100 * true_ratio, abs=2 + chance)
-
-
-@pytest.mark.parametrize("rate", [100, 300])
-@pytest.mark.each_layout
-def test_what_runs_first_after_a_wait_has_its_time(
-    pystrobe: Pystrobe, newest: Interpreter, rate: int
-) -> None:
-    """However few intervals a thread works between two waits."""
-    target_cpu, sampler_cpu = apart()
-    with running(newest, "visits", cpu=target_cpu) as target:
-        recorded = pystrobe.attach(target.pid, seconds=10, rate=rate, cpu=sampler_cpu)
-        truth = target.stop()
-    total = recorded.json()["total"]
-    for view, looks in (("wall", total["samples"]), ("cpu", total["cpu_samples"])):
-        seen = share_of(recorded.collapsed("--mode", view, "--unit", "ns"), truth[view])["first"]
-        expected = percent(truth[view])["first"]
-        chance = 3 * sqrt(expected * (100 - expected) / looks)
-        assert seen == pytest.approx(expected, abs=chance + 1), view
 
 
 @contextmanager
@@ -240,55 +182,6 @@ def test_who_waits_for_a_cpu_keeps_the_lock(pystrobe: Pystrobe, interpreter: Int
         report = pystrobe.attach(target.pid, seconds=2, rate=1000, cpu=sampler_cpu).json("--idle")
     assert report["total"]["cpu_ns"] < 0.8 * report["total"]["wall_ns"], "it did not have to wait"
     assert 0.95 < lock_share(report) < 1.02
-
-
-def check_brief_functions(
-    pystrobe: Pystrobe, interpreter: Interpreter, *options: str, delayed: float = 0
-) -> None:
-    """Each of two functions runs when the lock has just changed hands, one for less than the time
-    between two looks. `delayed`: points by which looks that come late miss it."""
-    with running(interpreter, "native") as target:
-        recorded = pystrobe.attach(target.pid, *options, seconds=4, rate=1000)
-        truth = percent(target.stop()["used"])
-    stacks = recorded.collapsed("--mode", "cpu", "--unit", "ns", "--thread", "native")
-    found = percent(share_of([stack for stack in stacks if stack.frames], ["digest", "shrink"]))
-    # Four standard deviations of a share of a fifth, of a thousand samples.
-    assert found == pytest.approx(truth, abs=5 + delayed)
-
-
-@pytest.mark.each_layout
-def test_what_runs_briefly_has_its_time(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
-    check_brief_functions(pystrobe, interpreter)
-
-
-def test_what_runs_briefly_has_its_time_with_c_functions(
-    pystrobe: Pystrobe, newest: Interpreter
-) -> None:
-    """A thread is stopped some 50 to 200 us after it was chosen, of the 700 or so that it runs."""
-    check_brief_functions(pystrobe, newest, "--native", delayed=2)
-
-
-def may_be_real_time() -> bool:
-    made = subprocess.run(["chrt", "--fifo", "1", "true"], check=False, capture_output=True)
-    return made.returncode == 0
-
-
-@pytest.mark.parametrize("options", [(), ("--pause", "ptrace"), ("--native",)], ids=" ".join)
-@pytest.mark.each_layout
-def test_system_calls_do_not_draw_samples(
-    pystrobe: Pystrobe, interpreter: Interpreter, options: tuple[str, ...]
-) -> None:
-    """Who is asked from another CPU to let go of its own does so at the end of a system call."""
-    if options and not may_be_real_time():
-        pytest.skip("a tracer that may not be real-time asks from where it is")
-    target_cpu, sampler_cpu = apart()
-    with running(interpreter, "system_calls", cpu=target_cpu) as target:
-        recorded = pystrobe.attach(target.pid, *options, seconds=2, rate=1000, cpu=sampler_cpu)
-        truth = percent(target.stop()["spent"])
-    stacks = recorded.collapsed("--mode", "wall", "--unit", "ns")
-    found = percent(share_of([stack for stack in stacks if stack.frames], ["work", "ask"]))
-    # The clock's own time, of which each has its part.
-    assert found == pytest.approx(truth, abs=8)
 
 
 def test_native_code_runs_without_the_lock(pystrobe: Pystrobe, interpreter: Interpreter) -> None:

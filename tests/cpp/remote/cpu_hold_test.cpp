@@ -30,7 +30,7 @@ class CpuHoldTest : public ::testing::Test {
     }
     if (holders_cpu_ < 0) GTEST_SKIP() << "one CPU only";
     ASSERT_TRUE(PinTo(0, own_cpu_));
-    const AllSignalsBlocked blocked;  // what SleepUntilWoken needs
+    const SignalsBlocked blocked;  // what SleepUntilWoken needs
     holder_ = std::thread([this] {
       const ScopedPromptness prompt(Urgency::kAtOnce);
       std::ignore = PinTo(0, holders_cpu_);

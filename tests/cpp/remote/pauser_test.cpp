@@ -39,7 +39,8 @@ class PauserTest : public ::testing::Test {
   CopyJob& NewJob(int cpu) { return copies_.emplace_back(thread_, cpu).job; }
 
   PauseOutcome Copy(Pauser& pauser, CopyJob& job, int cpu, pid_t tid = gettid()) {
-    PauseTicket ticket = pauser.Begin(job, tid, cpu);
+    job.tid = tid;
+    PauseTicket ticket = pauser.Begin(job, cpu);
     return pauser.Finish(ticket, job);
   }
 
@@ -83,12 +84,12 @@ TEST_F(PauserTest, WithTimeItCopiesBesideTheCpuThatIsHeld) {
   pauser.ExpectEvery(seconds(1));
   CopyJob& job = NewJob(cpu_);
   if (CopyHeld(pauser, job, cpu_).held && sched_getcpu() == cpu_) GTEST_SKIP() << "one CPU only";
-  PauseTicket ticket = pauser.Begin(job, gettid(), cpu_);
+  PauseTicket ticket = pauser.Begin(job, cpu_);
   // Until the probe is not kept waiting by others, and then made to do it.
   for (const Nanoseconds end = MonotonicNow() + seconds(10);
        ticket.probe != nullptr && MonotonicNow() < end;) {
     pauser.Finish(ticket, job);
-    ticket = pauser.Begin(job, gettid(), cpu_);
+    ticket = pauser.Begin(job, cpu_);
   }
   EXPECT_EQ(ticket.probe, nullptr) << "it is done already";
   EXPECT_TRUE(ticket.outcome.held);
@@ -122,7 +123,7 @@ TEST_F(PauserTest, WithTimeACopyThatIsNotAloneIsLeftToTheProbe) {
   CopyJob& job = NewJob(cpu_);
   job.alone = false;
   if (CopyHeld(pauser, job, cpu_).held && sched_getcpu() == cpu_) GTEST_SKIP() << "one CPU only";
-  PauseTicket ticket = pauser.Begin(job, gettid(), cpu_);
+  PauseTicket ticket = pauser.Begin(job, cpu_);
   EXPECT_NE(ticket.probe, nullptr);
   pauser.Finish(ticket, job);
 }
@@ -174,7 +175,7 @@ TEST_F(PauserTest, WithOneCpuItPreemptsByRunningItself) {
   ASSERT_TRUE(PinTo(0, cpu_));
   Pauser pauser(PauseMode::kPreempt);
   CopyJob& job = NewJob(cpu_);
-  PauseTicket ticket = pauser.Begin(job, gettid(), cpu_);
+  PauseTicket ticket = pauser.Begin(job, cpu_);
   EXPECT_EQ(ticket.probe, nullptr);
   EXPECT_TRUE(CopyHeld(pauser, job, cpu_).held);
   EXPECT_FALSE(pauser.BeginAhead(job, cpu_, MonotonicNow() + seconds(1), ticket));
@@ -200,7 +201,7 @@ TEST_F(PauserTest, WakesAsLongBeforeACopyAsItTakesToBeReady) {
   const auto sleep_and_copy = [&](Nanoseconds late) {
     for (int i = 0; i < 300; ++i) {
       pauser.Sleep(MonotonicNow() - late);
-      PauseTicket ticket = pauser.Begin(NewJob(cpu_), gettid(), cpu_);
+      PauseTicket ticket = pauser.Begin(NewJob(cpu_), cpu_);
       pauser.Finish(ticket, copies_.back().job);
     }
   };
@@ -291,7 +292,7 @@ TEST_F(PauserTest, TakesBackOnlyWhatWasGivenAhead) {
   }
   const Nanoseconds at = MonotonicNow() + std::chrono::milliseconds(50);
   CopyJob& begun = NewJob(cpu_);
-  PauseTicket ticket = pauser.Begin(begun, gettid(), cpu_, at), ahead;
+  PauseTicket ticket = pauser.Begin(begun, cpu_, at), ahead;
   ASSERT_TRUE(pauser.BeginAhead(NewJob(cpu_), cpu_, at + seconds(100), ahead));
   EXPECT_EQ(pauser.EndAhead(), 1U);
   EXPECT_TRUE(pauser.Finish(ticket, begun).copied);

@@ -249,7 +249,7 @@ TEST_F(ProbeTest, IsNotWokenForWhatItExpects) {
 TEST_F(ProbeTest, IsNotAwakeForEverForWhatDoesNotCome) {
   Nanoseconds next = MonotonicNow();
   const auto expect_in_vain = [&] {
-    for (uint32_t i = 0; i <= Probe::kMostInVain; ++i) {
+    for (uint32_t i = 0; i <= TimedSleep::kMostInVain; ++i) {
       probe_->Expect(next + milliseconds(7));  // said while it sleeps until the one before
       std::this_thread::sleep_until(std::chrono::steady_clock::time_point(next + milliseconds(2)));
       next += milliseconds(5);

@@ -134,15 +134,16 @@ class RealTimeTracerTest : public ::testing::Test {
 };
 
 TEST_F(RealTimeTracerTest, TakesTheThreadsCpuBeforeItAsks) {
-  int wanted_on = -1, copied_on = -1;
+  int asked_on = -1, copied_on = -1;
   const Tracer::Outcome outcome = tracer_->Hold(
-      child_.pid(), {childs_cpu_, {}}, [&] { copied_on = sched_getcpu(); },
+      {childs_cpu_, {}},
       [&] {
-        wanted_on = sched_getcpu();
-        return true;
-      });
+        asked_on = sched_getcpu();
+        return child_.pid();
+      },
+      [&] { copied_on = sched_getcpu(); });
   EXPECT_TRUE(outcome.stopped);
-  EXPECT_EQ(wanted_on, childs_cpu_);
+  EXPECT_EQ(asked_on, childs_cpu_);
   EXPECT_EQ(copied_on, childs_cpu_);
   EXPECT_EQ(child_.tracer(), 0);
 }
@@ -187,8 +188,8 @@ TEST_F(RealTimeTracerTest, IsAsleepAfterItWasExpectedInVain) {
     std::this_thread::sleep_until(std::chrono::steady_clock::time_point(next + milliseconds(10)));
     return hold(next + milliseconds(500)).woken;
   };
-  EXPECT_FALSE(is_woken_after(Tracer::kMostInVain - 1));
-  EXPECT_TRUE(is_woken_after(Tracer::kMostInVain));
+  EXPECT_FALSE(is_woken_after(TimedSleep::kMostInVain - 1));
+  EXPECT_TRUE(is_woken_after(TimedSleep::kMostInVain));
 }
 
 // It is not where somebody else has the CPU that it is told to leave.

@@ -56,6 +56,7 @@ class OwnCopy {
     job.gil = &gil_;
     job.witness.rseq_cpu_id = OwnThread::AddressOf(thread.rseq_cpu);
     job.threads = {&copy_};
+    job.tid = gettid();
   }
   OwnCopy(const OwnCopy&) = delete;
   OwnCopy& operator=(const OwnCopy&) = delete;

@@ -217,10 +217,11 @@ TEST(QualityLineTest, TellsOfTimeWithoutAStack) {
   EXPECT_THAT(QualityLine({}, quality), Not(HasSubstr("without a stack")));
   EXPECT_EQ(Judge(quality), Verdict::kGood);
   quality.unseen_ns = 16'000'000'000'000;
-  EXPECT_THAT(QualityLine({}, quality),
-              HasSubstr("0 lost; 80.0 % of the threads' wall time without a stack: before the "
-                        "first look at a thread, in threads too brief for one or without Python, "
-                        "or while the sampler had no CPU; target"));
+  EXPECT_THAT(
+      QualityLine({}, quality),
+      HasSubstr("0 lost; 80.0 % of the threads' wall time without a stack: before the "
+                "first look at a thread, in threads that no look found running or without Python, "
+                "or while the sampler had no CPU; target"));
   EXPECT_EQ(Judge(quality), Verdict::kFair);
   EXPECT_THAT(QualityLine({}, quality), StartsWith("fair (much time without a stack); "));
   quality.cpu_ns = 1'000'000'000;
