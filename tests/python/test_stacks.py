@@ -229,9 +229,11 @@ def test_depths_are_unbiased(pystrobe: Pystrobe, interpreter: Interpreter, pinne
             samples += recorded.json()["total"]["cpu_samples"]
             if samples >= 2000:
                 break
-    outside, *levels, lowest = depth_shares(stacks, depth=7)
-    even = [sum(levels) / len(levels)] * len(levels)
+    outside, first, *levels, lowest = depth_shares(stacks, depth=7)
+    mean = sum(levels) / len(levels)
     # Chance alone gives about 100 / sqrt(samples) points.
-    assert unevenness(levels, even) < 3 + 150 / sqrt(samples), levels
+    assert unevenness(levels, [mean] * len(levels)) < 3 + 150 / sqrt(samples), levels
+    # In some processes it truly takes longer than the others: see tower.py.
+    assert 0.75 < first / mean < 2, (first, levels)
     # Timing empty towers tells this part only roughly.
     assert abs(outside + lowest - truth[0] - truth[-1]) < 0.15, (outside, lowest, truth)

@@ -9,6 +9,9 @@ A level takes some 80 ns. For a second or so now and then any tool, also one tha
 by ptrace, finds the outer levels twice as often as the inner ones, although timing towers of each
 depth shows them alike: so fine, it seems, a processor does not let itself be interrupted just
 anywhere. `--work N` makes each level longer than that by N turns of a loop.
+
+Processes differ: in some the outermost level takes up to twice as long as each of the others
+while the process lives, by the descents that it does in a second and by any tool alike.
 """
 
 import argparse
