@@ -215,11 +215,15 @@ pyabi::ChainStart* ThreadLook::CurrentChain() {
     const Address state = states_[i].load(std::memory_order_relaxed);
     if (state == 0) break;
     if (!IsOurs(state)) continue;
+    if (!own && LearnKey()) return CurrentChain();
     outermost = ChainOf(state, chains_[i]);
-    if (!own) state_key_.LearnFrom(state);
     if (IsCurrent(state)) break;
   }
   return outermost;
+}
+
+bool ThreadLook::LearnKey() {
+  return state_key_.Learn([this](Address state) { return IsOurs(state); });
 }
 
 bool ThreadLook::IsListed(Address state) const {

@@ -80,6 +80,7 @@ class ThreadLook {
 
   pyabi::WalkStatus LookAtFrames();
   pyabi::ChainStart* CurrentChain();
+  bool LearnKey();
   bool IsListed(Address state) const;
   bool IsOurs(Address state);
   pyabi::ChainStart* ChainOf(Address state, pyabi::ChainStart& place);
