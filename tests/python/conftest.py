@@ -68,18 +68,32 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "matrix: every combination; only with --matrix")
     config.addinivalue_line("markers", "slow: takes many seconds")
     config.addinivalue_line("markers", "each_layout: without --matrix one interpreter of each")
+    config.addinivalue_line("markers", "chance: what samples say against the truth; wrong twice")
 
 
 def is_matrix(config: pytest.Config) -> bool:
     return bool(config.getoption("--matrix") or os.environ.get("PYSTROBE_MATRIX"))
 
 
+def runs_again(item: pytest.Item) -> Callable[[], bool]:
+    """What was disturbed does; and once what is of chance: of hundreds of estimates with bounds of
+    three standard deviations one is outside of them now and then, but not in two tries running."""
+    of_chance = item.get_closest_marker("chance") is not None
+
+    def decide() -> bool:
+        first = getattr(item, "execution_count", 1) == 1
+        return (of_chance and first) or witness.was_disturbed()
+
+    return decide
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    rerun_if_disturbed = pytest.mark.flaky(reruns=RERUNS, condition=witness.was_disturbed)
+    # Whoever reads the output is to see what went wrong the first time.
+    config.option.rerun_show_tracebacks = True
     for item in items:
         # A browser is a child of ours that goes on: its CPU time would pass for that of others.
         if "window" not in getattr(item, "fixturenames", ()):
-            item.add_marker(rerun_if_disturbed)
+            item.add_marker(pytest.mark.flaky(reruns=RERUNS, condition=runs_again(item)))
     if is_matrix(config):
         return
     left_out = [item for item in items if item.get_closest_marker("matrix")]

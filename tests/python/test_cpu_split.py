@@ -15,6 +15,7 @@ from own_sampling import library, outside_its_root, sampling_itself
 from pystrobe_command import Pystrobe
 
 
+@pytest.mark.chance
 def test_cpu_time_is_split_by_what_used_it(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     interpreter = outside_its_root(interpreter)
     with sampling_itself(pystrobe, interpreter, "split") as own:
@@ -50,6 +51,7 @@ class Unprivileged(Interpreter):
         return {"LD_PRELOAD": ""}
 
 
+@pytest.mark.chance
 def test_time_in_the_kernel_is_where_it_was_spent_though_no_event_tells(
     pystrobe: Pystrobe, newest: Interpreter
 ) -> None:

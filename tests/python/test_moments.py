@@ -13,6 +13,7 @@ from running import apart, running
 from shares import percent, share_of
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("rate", [200, 1000])
 @pytest.mark.each_layout
 def test_short_bursts_are_charged_to_what_ran(
@@ -37,6 +38,7 @@ def test_short_bursts_are_charged_to_what_ran(
     assert 100 * seen_ratio == pytest.approx(100 * true_ratio, abs=2 + chance)
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("rate", [100, 300])
 @pytest.mark.each_layout
 def test_what_runs_first_after_a_wait_has_its_time(
@@ -69,11 +71,13 @@ def check_brief_functions(
     assert found == pytest.approx(truth, abs=5 + delayed)
 
 
+@pytest.mark.chance
 @pytest.mark.each_layout
 def test_what_runs_briefly_has_its_time(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     check_brief_functions(pystrobe, interpreter)
 
 
+@pytest.mark.chance
 def test_what_runs_briefly_has_its_time_with_c_functions(
     pystrobe: Pystrobe, newest: Interpreter
 ) -> None:
@@ -86,6 +90,7 @@ def may_be_real_time() -> bool:
     return made.returncode == 0
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("options", [(), ("--pause", "ptrace"), ("--native",)], ids=" ".join)
 @pytest.mark.each_layout
 def test_system_calls_do_not_draw_samples(
@@ -104,6 +109,7 @@ def test_system_calls_do_not_draw_samples(
     assert found == pytest.approx(truth, abs=8)
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("options", [(), ("--pause", "ptrace"), ("--native",)], ids=" ".join)
 def test_work_between_naps_is_seen_as_often_as_it_is_done(
     pystrobe: Pystrobe, newest: Interpreter, options: tuple[str, ...]
@@ -121,6 +127,7 @@ def test_work_between_naps_is_seen_as_often_as_it_is_done(
     assert found["work"] == pytest.approx(truth["work"], rel=0.35)
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("options", [(), ("--pause", "ptrace"), ("--native",)], ids=" ".join)
 def test_who_wakes_just_before_it_is_looked_at_is_seen(
     pystrobe: Pystrobe, newest: Interpreter, options: tuple[str, ...]

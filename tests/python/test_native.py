@@ -77,6 +77,7 @@ def test_c_functions_fit_between_those_of_python(
     assert judged >= ENOUGH
 
 
+@pytest.mark.chance
 def test_c_functions_stand_below_who_called_them(
     pystrobe: Pystrobe, interpreter: Interpreter
 ) -> None:
@@ -150,6 +151,7 @@ def test_who_waits_in_the_kernel_is_not_disturbed(
     assert sum(s.samples for s in waiting) > 0.9 * sum(s.samples for s in waits)
 
 
+@pytest.mark.chance
 @pytest.mark.each_layout
 def test_cpu_time_is_split_by_what_used_it(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     with running(interpreter, "split") as target:

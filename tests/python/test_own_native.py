@@ -67,6 +67,7 @@ def test_c_functions_fit_between_those_of_python(
     pytest.fail(f"{judged} samples in all, and none of the runs was whole: {told}")
 
 
+@pytest.mark.chance
 def test_c_functions_stand_below_who_called_them(
     pystrobe: Pystrobe, interpreter: Interpreter
 ) -> None:

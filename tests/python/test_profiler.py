@@ -14,6 +14,7 @@ from own_program import MODES, answer, run
 pystrobe = pytest.importorskip("pystrobe", reason="the package is not installed: make build")
 
 
+@pytest.mark.chance
 def test_wall_time_goes_to_where_it_was_spent() -> None:
     said = answer("""
 import json, os, pystrobe
@@ -42,6 +43,7 @@ print(json.dumps({"wall": wall, "told": told, "used": used, "cpu": report.total.
     assert said["nap_cpu"] < 0.05
 
 
+@pytest.mark.chance
 def test_cpu_time_goes_to_where_it_was_spent() -> None:
     """Of four threads at once, each with its own shares."""
     said = answer("""
@@ -118,6 +120,7 @@ print(json.dumps({"threads": [t.name for t in report.threads],
     assert any(stack[-1:] == ["spin"] and "burn50" in stack for stack in said["stacks"])
 
 
+@pytest.mark.chance
 def test_c_functions_have_their_time() -> None:
     found = answer(
         """

@@ -64,6 +64,7 @@ def near(**expected: float) -> Any:
     return pytest.approx(names, abs=4)
 
 
+@pytest.mark.chance
 @MODES
 def test_what_a_block_calls_is_in_its_region(mode: str) -> None:
     told = answer(
@@ -82,6 +83,7 @@ for _ in range(20):
     assert told == near(load=40, train=20, train__step=20, none=20)
 
 
+@pytest.mark.chance
 @MODES
 def test_short_regions_have_their_share(mode: str) -> None:
     """Shorter than the period."""

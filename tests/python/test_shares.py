@@ -25,6 +25,7 @@ from shares import percent, share_of
 BURNERS = ("burn50", "burn30", "burn20", "nap")
 
 
+@pytest.mark.chance
 def test_cpu_and_wall_shares(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     target_cpu, sampler_cpu = apart()
     with running(interpreter, "burn", "nap", cpu=target_cpu) as target:
@@ -50,6 +51,7 @@ def busy_loop(cpu: int) -> Iterator[None]:
         loop.wait()
 
 
+@pytest.mark.chance
 @pytest.mark.each_layout
 def test_waiting_for_a_cpu_uses_none(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     """A thread that was woken, or lost its CPU, is awake where it waits, and runs elsewhere."""
@@ -57,12 +59,15 @@ def test_waiting_for_a_cpu_uses_none(pystrobe: Pystrobe, interpreter: Interprete
     with busy_loop(target_cpu), running(interpreter, "visits", "short", cpu=target_cpu) as target:
         recorded = pystrobe.attach(target.pid, seconds=8, rate=100, cpu=sampler_cpu)
         truth = percent(target.stop()["cpu"])
-    looks = recorded.json()["total"]["cpu_samples"]
+    report = recorded.json()
+    looks = report["total"]["cpu_samples"]
     seen = share_of(recorded.collapsed("--mode", "cpu", "--unit", "ns"), truth)
+    by_count = share_of(recorded.collapsed("--mode", "cpu"), truth)
     for name, expected in truth.items():
         # Three standard deviations; looks of one visit are not independent.
         chance = 3 * sqrt(2 * expected * (100 - expected) / looks)
-        assert seen[name] == pytest.approx(expected, abs=chance + 3), name
+        told = (name, by_count, report["total"], report["quality"]["line"])
+        assert seen[name] == pytest.approx(expected, abs=chance + 3), told
 
 
 def test_lock_view_leaves_out_sleep(pystrobe: Pystrobe, newest: Interpreter) -> None:
@@ -152,6 +157,7 @@ def lock_share(report: dict[str, Any]) -> float:
     return float(report["total"]["gil_ns"] / (report["quality"]["duration_ns"] - unseen))
 
 
+@pytest.mark.chance
 def test_lock_time_is_the_work_done(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     """Who holds the lock longer gets more done."""
     if interpreter.free_threaded:
@@ -170,6 +176,7 @@ def test_lock_time_is_the_work_done(pystrobe: Pystrobe, interpreter: Interpreter
         assert held == pytest.approx(done, abs=15)
 
 
+@pytest.mark.chance
 @pytest.mark.each_layout
 def test_who_waits_for_a_cpu_keeps_the_lock(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     if interpreter.free_threaded:
@@ -184,6 +191,7 @@ def test_who_waits_for_a_cpu_keeps_the_lock(pystrobe: Pystrobe, interpreter: Int
     assert 0.95 < lock_share(report) < 1.02
 
 
+@pytest.mark.chance
 def test_native_code_runs_without_the_lock(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     with running(interpreter, "native") as target:
         recorded = pystrobe.attach(target.pid, seconds=1.5, rate=1000)
@@ -211,6 +219,7 @@ def test_a_thread_that_ptrace_stopped_is_not_taken_for_asleep(
     assert total["cpu_samples"] > 0.9 * total["samples"], total
 
 
+@pytest.mark.chance
 @pytest.mark.each_layout
 def test_threads_without_the_lock_take_turns(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     """More of them run at once than one look takes in: none is seen less for having come last."""
@@ -311,6 +320,7 @@ def test_more_threads_than_descriptors(pystrobe: Pystrobe, newest: Interpreter) 
         assert (thread["total"]["cpu_ns"] > 0) == busy, thread["name"]
 
 
+@pytest.mark.chance
 def test_a_thread_is_in_one_interpreter_at_a_time(
     pystrobe: Pystrobe, interpreter: Interpreter
 ) -> None:
@@ -342,6 +352,7 @@ def test_thousands_of_threads(pystrobe: Pystrobe, newest: Interpreter) -> None:
         assert all(stack["frames"] for stack in thread["stacks"]), thread["name"]
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("rate", [100, 1000])
 def test_threads_with_short_lives_are_accounted_for(
     pystrobe: Pystrobe, newest: Interpreter, rate: int
@@ -364,6 +375,7 @@ def test_threads_with_short_lives_are_accounted_for(
         assert "compute" in names
 
 
+@pytest.mark.chance
 def test_threads_that_only_sleep_are_found_at_once(
     pystrobe: Pystrobe, interpreter: Interpreter
 ) -> None:
@@ -393,6 +405,7 @@ def test_the_time_held_is_told_where_there_is_one_cpu(
     assert quality["held_ns"] < 1.1 * quality["run_delay_ns"]
 
 
+@pytest.mark.chance
 def test_greenlets_that_run_no_python_are_outside(pystrobe: Pystrobe) -> None:
     """In 3.11 and 3.12 they look like a run of the interpreter that has only just begun."""
     own = Interpreter(platform.python_version(), sys.executable, None, free_threaded=False)
