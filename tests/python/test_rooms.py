@@ -18,11 +18,12 @@ ANALYZE = "profiler/analyze"
 STORE = "profiler/store"
 WRITE = "profiler/write"
 PRINT = "profiler/print"
+TRACE = "profiler/trace"
 # The layouts and the walker read memory through an interface: they know no process.
 PYABI = "sampler/pyabi"
 NATIVE = "sampler/native"
 REMOTE = "sampler/remote"
-PROFILER = {BASE, MODEL, ANALYZE, STORE, WRITE, PRINT}
+PROFILER = {BASE, MODEL, ANALYZE, STORE, WRITE, PRINT, TRACE}
 SIGNAL = "sampler/signal"
 SAMPLER = {PYABI, NATIVE, REMOTE, SIGNAL}
 
@@ -34,6 +35,7 @@ ARROWS: dict[str, set[str]] = {
     STORE: {BASE, MODEL},
     WRITE: {BASE, MODEL, ANALYZE},
     PRINT: {BASE, MODEL, ANALYZE, WRITE},
+    TRACE: {BASE, MODEL},
     PYABI: {BASE},
     NATIVE: {BASE, PYABI},
     REMOTE: {BASE, MODEL, NATIVE, PYABI},

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who called whom, how often and for how long: the calling context tree of one thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "profiler/base/hash.h"
+#include "profiler/base/hash_map.h"
+#include "profiler/trace/tick_clock.h"
+
+namespace pystrobe::trace {
+
+/// What is called, by its identity: a code object, or what the hooks make of a function of C. The
+/// tree never looks at what it points to.
+using Key = const void*;
+
+/// A function as called from `parent`, which was called from its own parent, and so on.
+struct CallNode {
+  Key key = nullptr;               ///< nullptr: of the root
+  CallNode* last_child = nullptr;  ///< the one that was entered last
+  CallNode* parent = nullptr;
+  uint64_t calls = 0;
+  Ticks total = 0;    ///< between entering and leaving, what it called included
+  Ticks off_cpu = 0;  ///< of `total`: the thread had no CPU
+
+  CallNode* first_child = nullptr;
+  CallNode* next_sibling = nullptr;
+  uint32_t child_count = 0;
+  uint32_t running = 0;  ///< calls that had begun before the tracing did; not in `calls`
+
+  /// Of `total` and of its CPU time, what no child has.
+  Ticks self() const;
+  Ticks cpu() const { return total - off_cpu; }
+  Ticks self_cpu() const;
+};
+
+/// Nodes stay where they are, as long as the tree lives. [one thread]
+class CallTree {
+ public:
+  CallTree() { nodes_.emplace_back(); }
+  CallTree(const CallTree&) = delete;
+  CallTree& operator=(const CallTree&) = delete;
+
+  CallNode& root() { return nodes_.front(); }
+  const CallNode& root() const { return nodes_.front(); }
+
+  /// The child that was entered last before, in most cases: one compare. `is_new` is called with
+  /// the key of a node that is made.
+  template <typename IsNew>
+  CallNode& ChildOf(CallNode& parent, Key key, const IsNew& is_new) {
+    CallNode* child = parent.last_child;
+    if (child == nullptr || child->key != key) [[unlikely]] {
+      child = Find(parent, key);
+      if (child == nullptr) {
+        is_new(key);
+        child = &Make(parent, key);
+      }
+      parent.last_child = child;
+    }
+    return *child;
+  }
+
+  /// Parents before their children.
+  const std::deque<CallNode>& nodes() const { return nodes_; }
+
+ private:
+  CallNode* Find(const CallNode& parent, Key key) const;
+  CallNode& Make(CallNode& parent, Key key);
+
+  struct Edge {
+    const CallNode* parent;
+    Key key;
+    friend bool operator==(const Edge&, const Edge&) = default;
+  };
+  struct EdgeHash {
+    size_t operator()(const Edge& edge) const;
+  };
+
+  std::deque<CallNode> nodes_;
+  HashMap<Edge, CallNode*, EdgeHash> far_;  // the children of those that have many
+};
+
+}  // namespace pystrobe::trace

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether the calling thread has had its CPU all the time since it last asked: one load and one
+// compare, where to ask for its CPU time takes a system call of half a microsecond.
+#pragma once
+
+#include <cstdint>
+
+namespace pystrobe::trace {
+
+/// The kernel's restartable sequences, put to a use of ours. A thread may note in rseq.rseq_cs a
+/// sequence of instructions that is not to be interrupted; the kernel clears that field when it
+/// finds, on preempting the thread, migrating it or delivering a signal, that it is outside of that
+/// range ("set to NULL by the kernel", <linux/rseq.h>). We note a range that nobody ever runs: as
+/// long as the note is there the thread was not taken off its CPU.
+///
+/// Others may use the field for what it is for (tcmalloc): then the note is missing more often than
+/// it need be, which costs a look at the clock and no truth. glibc 2.35 and later registers the
+/// area of each thread. [the thread itself]
+class SwitchFlag {
+ public:
+  /// Of the calling thread. Where there is no rseq it always says that the thread may have lost its
+  /// CPU.
+  static SwitchFlag OfThisThread();
+  /// Whether the C library and the kernel have rseq for the calling thread.
+  static bool Available();
+
+  void Set() const { *field_ = value_; }
+  bool IsSet() const { return *field_ == kNote; }
+  /// Takes the note away, before the thread ends.
+  void Clear() const {
+    if (IsSet()) *field_ = 0;
+  }
+
+ private:
+  static const uint64_t kNote;
+  SwitchFlag(volatile uint64_t* field, uint64_t value) : field_(field), value_(value) {}
+
+  volatile uint64_t* field_;
+  uint64_t value_;  // what Set writes
+};
+
+}  // namespace pystrobe::trace

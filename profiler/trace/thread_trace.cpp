@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/trace/thread_trace.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pystrobe::trace {
+namespace {
+
+// Without a flag the clock is asked so often at most: half a microsecond each time.
+constexpr Nanoseconds kBetweenLooks = std::chrono::microseconds(50);
+
+}  // namespace
+
+// The flag is set before the clock is read: what comes in between is seen the next time.
+Ticks OffCpu::Look(Ticks now) {
+  if (!has_flag_ && rate_->ToTime(now - last_) < kBetweenLooks) return now;
+  flag_.Set();
+  const Nanoseconds cpu = ThreadCpuNow();
+  const Ticks then = TickClock::Now();
+  SyncTo(then, cpu);
+  ++looks_;
+  return then;
+}
+
+void OffCpu::SyncTo(Ticks now, Nanoseconds cpu) {
+  const auto passed = static_cast<double>(now - last_);
+  const double used = static_cast<double>((cpu - last_cpu_).count()) * rate_->ticks_per_ns();
+  if (used < passed) ticks_ += static_cast<Ticks>(passed - used);
+  last_ = now;
+  last_cpu_ = cpu;
+}
+
+Result<std::unique_ptr<ThreadTrace>> ThreadTrace::Begin(const ThreadStart& start,
+                                                        std::span<const Key> running,
+                                                        KeyWatch& watch, const TickRate& rate) {
+  auto slots = LazyArray<Slot>::Make(kMostDepth + 1);
+  if (!slots) return std::unexpected(slots.error());
+  std::unique_ptr<ThreadTrace> trace(new ThreadTrace(start, *std::move(slots), watch, rate));
+  trace->BeginRunning(running);
+  return trace;
+}
+
+ThreadTrace::ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWatch& watch,
+                         const TickRate& rate)
+    : top_(slots.data()),
+      off_cpu_(SwitchFlag::OfThisThread(), SwitchFlag::Available(), start.at, start.cpu, rate),
+      limit_(slots.data() + slots.capacity()),
+      slots_(std::move(slots)),
+      watch_(watch),
+      tid_(start.tid),
+      begin_(start.at) {
+  *top_ = {&tree_.root(), begin_, 0};
+  static const char kNobody = 0;
+  deepest_.key = &kNobody;
+}
+
+void ThreadTrace::BeginRunning(std::span<const Key> running) {
+  for (const Key key : running) {
+    CallNode& node = tree_.ChildOf(*top_->node, key, [this](Key fresh) { watch_.OnNewKey(fresh); });
+    if (top_ + 1 == limit_) break;
+    ++node.running;
+    *++top_ = {&node, begin_, 0};
+  }
+  base_depth_ = depth();
+}
+
+CallNode& ThreadTrace::PushTooDeep() {
+  ++too_deep_;
+  // What leaves the innermost slot has another key from now on, so that Leave does not take it.
+  if (beyond_++ == 0) covered_ = std::exchange(top_->node, &deepest_);
+  return deepest_;
+}
+
+void ThreadTrace::LeaveDownTo(Slot* slot, Ticks now) {
+  for (; top_ >= slot; --top_) Charge(*top_, now);
+  base_depth_ = std::min(base_depth_, depth());
+}
+
+void ThreadTrace::LeaveOutOfOrder(Key key) {
+  if (beyond_ > 0) {
+    if (--beyond_ == 0) top_->node = covered_;
+    return;
+  }
+  Slot* slot = top_;
+  while (slot > slots_.data() && slot->node->key != key) --slot;
+  if (slot == slots_.data()) {
+    ++unmatched_;
+    return;
+  }
+  Ticks now = TickClock::Now();
+  off_cpu_.Follow(now);
+  LeaveDownTo(slot, now);
+}
+
+void ThreadTrace::TrimBase(size_t count) {
+  Ticks now = TickClock::Now();
+  off_cpu_.Follow(now);
+  LeaveDownTo(slots_.data() + count + 1, now);
+}
+
+void ThreadTrace::End(Nanoseconds cpu) {
+  end_ = TickClock::Now();
+  off_cpu_.SyncTo(end_, cpu);
+  if (std::exchange(beyond_, 0) > 0) top_->node = covered_;
+  LeaveDownTo(slots_.data() + 1, end_);
+}
+
+}  // namespace pystrobe::trace

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls of one thread while they are traced. What is on the hot path is here, to be inlined
+// into the interpreter's hooks: it allocates nothing, takes no lock and makes no system call.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "profiler/base/clock.h"
+#include "profiler/base/error.h"
+#include "profiler/base/lazy_array.h"
+#include "profiler/trace/call_tree.h"
+#include "profiler/trace/switch_flag.h"
+#include "profiler/trace/tick_clock.h"
+
+namespace pystrobe::trace {
+
+/// Is told of each function once for each place in the tree where it is called: keys are to name
+/// the same thing for as long as the trace lives. [the thread that is traced]
+class KeyWatch {
+ public:
+  virtual ~KeyWatch() = default;
+  virtual void OnNewKey(Key key) = 0;
+};
+
+/// A thread's own CPU time, told by the clock of its calls. Between two looks at the kernel's clock
+/// it grows as time does where SwitchFlag says that the thread kept its CPU. [the thread itself]
+class OffCpu {
+ public:
+  /// `cpu`: what the thread had used at `now`.
+  OffCpu(SwitchFlag flag, bool has_flag, Ticks now, Nanoseconds cpu, const TickRate& rate)
+      : flag_(flag), has_flag_(has_flag), rate_(&rate), last_(now), last_cpu_(cpu) {}
+
+  /// Brings ticks() up to `now`, which it may move to a later moment.
+  void Follow(Ticks& now) {
+    if (!flag_.IsSet()) [[unlikely]]
+      now = Look(now);
+  }
+  /// Time without a CPU, since the beginning. As of the last Follow or SyncTo.
+  Ticks ticks() const { return ticks_; }
+  /// The thread had used `cpu` at `now`. [also another thread, while this one traces nothing]
+  void SyncTo(Ticks now, Nanoseconds cpu);
+  void Clear() const { flag_.Clear(); }
+  uint64_t looks() const { return looks_; }
+
+ private:
+  Ticks Look(Ticks now);
+
+  SwitchFlag flag_;
+  bool has_flag_;
+  const TickRate* rate_;
+  Ticks ticks_ = 0;
+  Ticks last_;  // when it was last known
+  Nanoseconds last_cpu_;
+  uint64_t looks_ = 0;
+};
+
+/// Where a traced thread begins.
+struct ThreadStart {
+  pid_t tid = 0;
+  /// The thread was there when the tracing began: its running calls began at that time, when it had
+  /// used `cpu`. Else it begins now.
+  Ticks at = 0;
+  Nanoseconds cpu{};
+};
+
+/// [the thread that is traced; others once it traces nothing any more]
+class ThreadTrace {
+ public:
+  /// Deeper calls count for the function at this depth; the stack of such a program has no room in
+  /// C before that.
+  static constexpr size_t kMostDepth = size_t{1} << 18;
+
+  /// For the calling thread. `watch` and `rate` outlive it. Fails where there is no address space.
+  static Result<std::unique_ptr<ThreadTrace>> Begin(const ThreadStart& start,
+                                                    std::span<const Key> running, KeyWatch& watch,
+                                                    const TickRate& rate);
+
+  /// A call begins.
+  void Enter(Key key) { Push(key).calls++; }
+  /// A generator or a coroutine goes on, which was counted when it began.
+  void Resume(Key key) { Push(key); }
+  /// What was entered last ends, or a generator waits. Calls above it that end unnoticed end with
+  /// it; one that was never entered is passed over.
+  void Leave(Key key) {
+    Slot* const slot = top_;
+    if (slot->node->key != key) [[unlikely]] {
+      LeaveOutOfOrder(key);
+      return;
+    }
+    Ticks now = TickClock::Now();
+    off_cpu_.Follow(now);
+    Charge(*slot, now);
+    top_ = slot - 1;
+  }
+
+  /// How many calls are open; those that ran before the tracing among them.
+  size_t depth() const { return static_cast<size_t>(top_ - slots_.data()) + beyond_; }
+  /// True when the innermost open call began before the tracing did.
+  bool IsAtBase() const { return depth() <= base_depth_; }
+  size_t base_depth() const { return base_depth_; }
+  /// Of the calls that ran when the tracing began all but the outermost `count` have ended.
+  void TrimBase(size_t count);
+
+  /// Ends all that is open. `cpu`: what the thread has used until now.
+  void End(Nanoseconds cpu);
+
+  pid_t tid() const { return tid_; }
+  const CallTree& tree() const { return tree_; }
+  Ticks begin() const { return begin_; }
+  Ticks end() const { return end_; }
+  Ticks off_cpu() const { return off_cpu_.ticks(); }
+  /// How often the kernel was asked for the thread's CPU time.
+  uint64_t clock_looks() const { return off_cpu_.looks(); }
+  /// Calls that were entered deeper than kMostDepth, and ends of what was never entered.
+  uint64_t too_deep() const { return too_deep_; }
+  uint64_t unmatched() const { return unmatched_; }
+
+ private:
+  struct Slot {
+    CallNode* node;
+    Ticks begin;
+    Ticks off_cpu_before;
+  };
+
+  ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWatch& watch,
+              const TickRate& rate);
+
+  CallNode& Push(Key key) {
+    CallNode& node = tree_.ChildOf(*top_->node, key, [this](Key fresh) { watch_.OnNewKey(fresh); });
+    Slot* const slot = top_ + 1;
+    if (slot == limit_) [[unlikely]]
+      return PushTooDeep();
+    slot->node = &node;
+    Ticks now = TickClock::Now();
+    off_cpu_.Follow(now);
+    slot->begin = now;
+    slot->off_cpu_before = off_cpu_.ticks();
+    top_ = slot;
+    return node;
+  }
+  void Charge(const Slot& slot, Ticks now) {
+    slot.node->total += now - slot.begin;
+    slot.node->off_cpu += off_cpu_.ticks() - slot.off_cpu_before;
+  }
+  CallNode& PushTooDeep();
+  void LeaveOutOfOrder(Key key);
+  void LeaveDownTo(Slot* slot, Ticks now);
+  void BeginRunning(std::span<const Key> running);
+
+  Slot* top_;  // the innermost open call; the first slot is the root's
+  OffCpu off_cpu_;
+  CallTree tree_;
+  Slot* limit_;
+  LazyArray<Slot> slots_;
+  KeyWatch& watch_;
+  const pid_t tid_;
+  const Ticks begin_;
+  Ticks end_ = 0;
+  size_t base_depth_ = 0;
+  size_t beyond_ = 0;            // open calls that have no slot
+  CallNode deepest_;             // stands in the innermost slot meanwhile: its key is nobody's
+  CallNode* covered_ = nullptr;  // whose slot that is
+  uint64_t too_deep_ = 0;
+  uint64_t unmatched_ = 0;
+};
+
+}  // namespace pystrobe::trace

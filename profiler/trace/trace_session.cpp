@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/trace/trace_session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace pystrobe::trace {
+
+constinit thread_local ThreadTrace* current_trace = nullptr;
+
+namespace {
+
+// Whose threads' ends are heard of. A thread may end at any time, the session too.
+std::mutex session_mutex;
+TraceSession* running_session = nullptr;
+
+}  // namespace
+
+// Of each thread that was ever traced: its destructor runs as the thread ends.
+struct ThreadExit {
+  ~ThreadExit() {
+    const std::scoped_lock lock(session_mutex);
+    if (running_session != nullptr && current_trace != nullptr) {
+      running_session->EndThread(*current_trace);
+    }
+    // The kernel must not find a note of ours once the thread's memory is another's.
+    SwitchFlag::OfThisThread().Clear();
+  }
+};
+
+TraceSession::TraceSession(std::vector<KnownThread> threads, KeyWatch& watch)
+    : rate_(TickRate::Measure()),
+      begin_(TickClock::Now()),
+      watch_(watch),
+      known_(std::move(threads)) {
+  const std::scoped_lock lock(session_mutex);
+  running_session = this;
+}
+
+ThreadTrace* TraceSession::BeginThread(std::span<const Key> running) {
+  static thread_local ThreadExit exit;
+  static_cast<void>(exit);
+  const pthread_t self = pthread_self();
+  const auto known = std::ranges::find_if(
+      known_, [self](const KnownThread& one) { return pthread_equal(one.thread, self) != 0; });
+  const bool was_there = known != known_.end();
+  const ThreadStart start{gettid(), was_there ? begin_ : TickClock::Now(),
+                          was_there ? known->cpu : ThreadCpuNow()};
+  auto trace = ThreadTrace::Begin(start, running, watch_, rate_);
+  const std::scoped_lock lock(mutex_);
+  if (!trace) {
+    ++refused_threads_;
+    return nullptr;
+  }
+  current_trace = trace->get();
+  live_.push_back({current_trace, &current_trace, self});
+  threads_.push_back(*std::move(trace));
+  return current_trace;
+}
+
+void TraceSession::EndThread(ThreadTrace& trace) {
+  const std::scoped_lock lock(mutex_);
+  trace.End(ThreadCpuNow());
+  std::erase_if(live_, [&trace](const Live& live) { return live.trace == &trace; });
+  current_trace = nullptr;
+}
+
+void TraceSession::Stop() {
+  const std::scoped_lock none_ends(session_mutex);
+  const std::scoped_lock lock(mutex_);
+  if (std::exchange(stopped_, true)) return;
+  running_session = nullptr;
+  for (const Live& live : live_) {
+    live.trace->End(ThreadCpuOf(live.thread));
+    *live.place = nullptr;
+  }
+  live_.clear();
+  end_ = TickClock::Now();
+  rate_.Refine();
+}
+
+// Locks may be held by threads that the child does not have.
+void TraceSession::Abandon() {
+  stopped_ = true;
+  new (&session_mutex) std::mutex;
+  running_session = nullptr;
+  current_trace = nullptr;
+}
+
+}  // namespace pystrobe::trace

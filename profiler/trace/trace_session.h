@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tracing of the calls of this process: its threads, from the first event of each to the end.
+#pragma once
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "profiler/base/error.h"
+#include "profiler/base/hash_map.h"
+#include "profiler/trace/thread_trace.h"
+
+namespace pystrobe::trace {
+
+/// The calling thread's trace; nullptr: it has none yet. Hooks read it at each event.
+///
+/// The initial-exec model makes of that one load, where a library that is loaded later would call a
+/// function each time; it takes eight of the bytes that the C library keeps free for such.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadTrace* current_trace;
+
+/// What may already run when the tracing begins.
+struct KnownThread {
+  pthread_t thread{};
+  Nanoseconds cpu{};  ///< that it had used
+};
+
+/// One session at a time; hooks must be in place only between its beginning and Stop.
+/// [any thread; Stop and what follows it while no thread is in a hook]
+class TraceSession {
+ public:
+  /// `threads`: those there are now. `watch` outlives the session and must do with several threads
+  /// at once where the interpreter has no lock.
+  TraceSession(std::vector<KnownThread> threads, KeyWatch& watch);
+  ~TraceSession() { Stop(); }
+  TraceSession(const TraceSession&) = delete;
+  TraceSession& operator=(const TraceSession&) = delete;
+
+  /// The calling thread's first event: makes current_trace. `running`: its open calls, outermost
+  /// first, without that of the event. Where there is no memory the thread is not traced, which is
+  /// counted.
+  ThreadTrace* BeginThread(std::span<const Key> running);
+
+  /// Ends the traces of all threads. Once; further calls do nothing.
+  void Stop();
+  /// In a child made by fork: the other threads are not there, nor is anything to be kept.
+  void Abandon();
+
+  /// After Stop. In the order of their first events.
+  const std::vector<std::unique_ptr<ThreadTrace>>& threads() const { return threads_; }
+  const TickRate& rate() const { return rate_; }
+  Ticks begin() const { return begin_; }
+  Ticks end() const { return end_; }
+  uint64_t refused_threads() const { return refused_threads_; }
+
+ private:
+  friend struct ThreadExit;
+  /// The calling thread is about to end.
+  void EndThread(ThreadTrace& trace);
+
+  TickRate rate_;
+  const Ticks begin_;
+  Ticks end_ = 0;
+  bool stopped_ = false;
+  KeyWatch& watch_;
+  const std::vector<KnownThread> known_;
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ThreadTrace>> threads_;
+  struct Live {
+    ThreadTrace* trace;
+    ThreadTrace** place;  // its current_trace
+    pthread_t thread;
+  };
+  std::vector<Live> live_;
+  uint64_t refused_threads_ = 0;
+};
+
+}  // namespace pystrobe::trace

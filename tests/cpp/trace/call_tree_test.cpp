@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/trace/call_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+namespace pystrobe::trace {
+namespace {
+
+const char keys[1000] = {};
+Key KeyOf(size_t i) { return keys + i; }
+
+TEST(CallTree, AFunctionHasOneNodeForEachWayToIt) {
+  CallTree tree;
+  std::vector<Key> made;
+  const auto note = [&made](Key key) { made.push_back(key); };
+  CallNode& a = tree.ChildOf(tree.root(), KeyOf(0), note);
+  CallNode& b = tree.ChildOf(a, KeyOf(1), note);
+  EXPECT_EQ(&tree.ChildOf(tree.root(), KeyOf(0), note), &a);
+  EXPECT_EQ(&tree.ChildOf(a, KeyOf(1), note), &b);
+  CallNode& b_alone = tree.ChildOf(tree.root(), KeyOf(1), note);
+  EXPECT_NE(&b_alone, &b);
+  EXPECT_EQ(b.parent, &a);
+  EXPECT_EQ(b_alone.parent, &tree.root());
+  EXPECT_EQ(made, (std::vector{KeyOf(0), KeyOf(1), KeyOf(1)}));
+}
+
+// Around the number from which on children are found by their hash.
+class ManyChildrenTest : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(ManyChildrenTest, AreEachFoundAgain) {
+  CallTree tree;
+  const auto ignore = [](Key) {};
+  std::vector<CallNode*> nodes;
+  for (size_t i = 0; i < GetParam(); ++i) {
+    nodes.push_back(&tree.ChildOf(tree.root(), KeyOf(i), ignore));
+    tree.ChildOf(*nodes[i], KeyOf(i), ignore);  // the same key elsewhere
+  }
+  for (size_t i = 0; i < GetParam(); ++i) {
+    EXPECT_EQ(&tree.ChildOf(tree.root(), KeyOf(i), ignore), nodes[i]) << i;
+  }
+  EXPECT_EQ(std::set(nodes.begin(), nodes.end()).size(), GetParam());
+  EXPECT_EQ(tree.nodes().size(), 2 * GetParam() + 1);
+  EXPECT_EQ(tree.root().child_count, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(CallTree, ManyChildrenTest, ::testing::Values(1, 7, 8, 9, 10, 1000));
+
+TEST(CallTree, WhatNoChildHasIsItsOwn) {
+  CallTree tree;
+  const auto ignore = [](Key) {};
+  CallNode& outer = tree.ChildOf(tree.root(), KeyOf(0), ignore);
+  outer.total = 100;
+  outer.off_cpu = 50;
+  CallNode& inner = tree.ChildOf(outer, KeyOf(1), ignore);
+  inner.total = 60;
+  inner.off_cpu = 45;
+  EXPECT_EQ(outer.self(), 40U);
+  EXPECT_EQ(outer.self_cpu(), 35U);
+  EXPECT_EQ(inner.self(), 60U);
+  EXPECT_EQ(inner.self_cpu(), 15U);
+}
+
+}  // namespace
+}  // namespace pystrobe::trace

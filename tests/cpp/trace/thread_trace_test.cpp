@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/trace/thread_trace.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <map>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace pystrobe::trace {
+namespace {
+
+using std::chrono::milliseconds;
+
+const char keys[64] = {};
+Key KeyOf(size_t i) { return keys + i; }
+
+class Keys : public KeyWatch {
+ public:
+  void OnNewKey(Key key) override { ++seen[key]; }
+  std::map<Key, int> seen;
+};
+
+/// The trace of the thread that makes it.
+class Traced {
+ public:
+  explicit Traced(std::vector<Key> running = {})
+      : trace_(*ThreadTrace::Begin({gettid(), TickClock::Now(), ThreadCpuNow()}, running, watch_,
+                                   rate_)) {}
+  ThreadTrace& operator*() { return *trace_; }
+  ThreadTrace* operator->() { return trace_.get(); }
+  const Keys& watch() const { return watch_; }
+  Nanoseconds Time(Ticks ticks) const { return rate_.ToTime(ticks); }
+  /// The node that these calls, one below the other, lead to.
+  const CallNode* NodeAt(const std::vector<Key>& path) const {
+    const CallNode* node = &trace_->tree().root();
+    for (const Key key : path) {
+      const CallNode* child = node->first_child;
+      while (child != nullptr && child->key != key) child = child->next_sibling;
+      if (child == nullptr) return nullptr;
+      node = child;
+    }
+    return node;
+  }
+
+ private:
+  Keys watch_;
+  TickRate rate_ = TickRate::Measure();
+  std::unique_ptr<ThreadTrace> trace_;
+};
+
+void Spin(Nanoseconds cpu) {
+  const Nanoseconds end = ThreadCpuNow() + cpu;
+  while (ThreadCpuNow() < end) continue;
+}
+
+double Ms(Nanoseconds time) { return static_cast<double>(time.count()) / 1e6; }
+
+TEST(ThreadTrace, CountsWhatIsEnteredAndNotWhatGoesOn) {
+  Traced trace;
+  trace->Enter(KeyOf(0));
+  for (int i = 0; i < 3; ++i) {
+    trace->Enter(KeyOf(1));
+    trace->Leave(KeyOf(1));
+    trace->Resume(KeyOf(1));
+    trace->Leave(KeyOf(1));
+  }
+  trace->Leave(KeyOf(0));
+  EXPECT_EQ(trace->depth(), 0U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0)})->calls, 1U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(1)})->calls, 3U);
+  EXPECT_EQ(trace.watch().seen.at(KeyOf(1)), 1);
+}
+
+// Any calls that a program can make, against counting them with a stack.
+TEST(ThreadTrace, CountsAsAStackDoes) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 50; ++round) {
+    Traced trace;
+    std::map<std::vector<Key>, uint64_t> expected;
+    std::vector<Key> stack;
+    for (int step = 0; step < 2000; ++step) {
+      if (!stack.empty() && random() % 100 < 48) {
+        trace->Leave(stack.back());
+        stack.pop_back();
+      } else {
+        stack.push_back(KeyOf(random() % 12));
+        ++expected[stack];
+        trace->Enter(stack.back());
+      }
+      ASSERT_EQ(trace->depth(), stack.size());
+    }
+    trace->End(ThreadCpuNow());
+    size_t nodes = 1;
+    for (const auto& [path, calls] : expected) {
+      const CallNode* node = trace.NodeAt(path);
+      ASSERT_NE(node, nullptr);
+      ASSERT_EQ(node->calls, calls);
+      ++nodes;
+    }
+    EXPECT_EQ(trace->tree().nodes().size(), nodes);
+    EXPECT_EQ(trace->unmatched(), 0U);
+    Ticks own = 0;
+    for (const CallNode& node : trace->tree().nodes()) {
+      if (node.parent != nullptr) own += node.self();
+    }
+    EXPECT_LE(own, trace->end() - trace->begin()) << "no moment belongs to two functions";
+  }
+}
+
+TEST(ThreadTrace, WhatEndsUnnoticedEndsWithItsCaller) {
+  Traced trace;
+  for (const size_t key : {0, 1, 2, 3}) trace->Enter(KeyOf(key));
+  trace->Leave(KeyOf(1));
+  EXPECT_EQ(trace->depth(), 1U);
+  trace->Enter(KeyOf(4));
+  EXPECT_NE(trace.NodeAt({KeyOf(0), KeyOf(4)}), nullptr);
+}
+
+TEST(ThreadTrace, TheEndOfWhatNeverBeganIsPassedOver) {
+  Traced trace;
+  trace->Leave(KeyOf(0));
+  trace->Enter(KeyOf(1));
+  trace->Leave(KeyOf(0));
+  EXPECT_EQ(trace->depth(), 1U);
+  EXPECT_EQ(trace->unmatched(), 2U);
+}
+
+TEST(ThreadTrace, CallsThatRunAlreadyAreToldApart) {
+  Traced trace({KeyOf(0), KeyOf(1)});
+  EXPECT_TRUE(trace->IsAtBase());
+  trace->Enter(KeyOf(2));
+  EXPECT_FALSE(trace->IsAtBase());
+  trace->Leave(KeyOf(2));
+  trace->Leave(KeyOf(1));
+  trace->Enter(KeyOf(1));
+  trace->End(ThreadCpuNow());
+  EXPECT_EQ(trace.NodeAt({KeyOf(0)})->running, 1U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0)})->calls, 0U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(1)})->running, 1U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(1)})->calls, 1U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0)})->total, trace->end() - trace->begin());
+}
+
+TEST(ThreadTrace, OfThoseTheInnermostMayEndUnnoticed) {
+  Traced trace({KeyOf(0), KeyOf(1), KeyOf(2)});
+  trace->TrimBase(1);
+  EXPECT_EQ(trace->depth(), 1U);
+  EXPECT_TRUE(trace->IsAtBase());
+  trace->Enter(KeyOf(3));
+  EXPECT_NE(trace.NodeAt({KeyOf(0), KeyOf(3)}), nullptr);
+}
+
+TEST(ThreadTrace, DeeperThanThereIsRoomCallsAreCounted) {
+  Traced trace;
+  constexpr size_t kDepth = ThreadTrace::kMostDepth + 10;
+  for (size_t i = 0; i < kDepth; ++i) trace->Enter(KeyOf(0));
+  EXPECT_EQ(trace->depth(), kDepth);
+  EXPECT_EQ(trace->too_deep(), 10U);
+  for (size_t i = 0; i < kDepth; ++i) trace->Leave(KeyOf(0));
+  EXPECT_EQ(trace->depth(), 0U);
+  EXPECT_EQ(trace->unmatched(), 0U);
+  uint64_t calls = 0;
+  for (const CallNode& node : trace->tree().nodes()) calls += node.calls;
+  EXPECT_EQ(calls, kDepth - 10);
+  EXPECT_GT(trace.NodeAt({KeyOf(0), KeyOf(0)})->total, 0U);
+}
+
+TEST(ThreadTrace, SleepHasWallTimeAndHardlyAnyOfTheCpu) {
+  Traced trace;
+  trace->Enter(KeyOf(0));
+  trace->Enter(KeyOf(1));
+  usleep(50'000);
+  trace->Leave(KeyOf(1));
+  trace->Leave(KeyOf(0));
+  trace->End(ThreadCpuNow());
+  const CallNode& nap = *trace.NodeAt({KeyOf(0), KeyOf(1)});
+  EXPECT_GE(trace.Time(nap.total), milliseconds(50));
+  EXPECT_LT(trace.Time(nap.cpu()), milliseconds(5));
+  EXPECT_LT(trace.Time(trace.NodeAt({KeyOf(0)})->self()), milliseconds(5));
+}
+
+// On one CPU, which they have by turns: what each has is no part of the elapsed time.
+TEST(ThreadTrace, CpuTimeIsWhatTheKernelCharged) {
+  constexpr int kThreads = 3;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&one] {
+      ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+      Traced trace;
+      const Nanoseconds before = ThreadCpuNow();
+      for (int round = 0; round < 20; ++round) {
+        trace->Enter(KeyOf(0));
+        const Nanoseconds end = ThreadCpuNow() + milliseconds(5);
+        while (ThreadCpuNow() < end) {
+          for (int call = 0; call < 1000; ++call) {
+            trace->Enter(KeyOf(1));
+            trace->Leave(KeyOf(1));
+          }
+        }
+        trace->Leave(KeyOf(0));
+        trace->Enter(KeyOf(2));
+        usleep(1000);
+        trace->Leave(KeyOf(2));
+      }
+      const Nanoseconds used = ThreadCpuNow() - before;
+      trace->End(ThreadCpuNow());
+      Nanoseconds told{};
+      for (const size_t key : {0, 2}) told += trace.Time(trace.NodeAt({KeyOf(key)})->cpu());
+      // The loop around the calls lies outside of them.
+      EXPECT_NEAR(Ms(told), Ms(used), 0.002 * Ms(used));
+      if (SwitchFlag::Available()) {
+        const double most = 100 + 2 * Ms(used);
+        EXPECT_LT(static_cast<double>(trace->clock_looks()), most) << "the clock was asked";
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(SwitchFlag, IsGoneAfterTheThreadHasSlept) {
+  if (!SwitchFlag::Available()) GTEST_SKIP() << "no rseq";
+  const SwitchFlag flag = SwitchFlag::OfThisThread();
+  flag.Set();
+  EXPECT_TRUE(flag.IsSet());
+  usleep(1000);
+  EXPECT_FALSE(flag.IsSet());
+  flag.Set();
+  flag.Clear();
+  EXPECT_FALSE(flag.IsSet());
+}
+
+TEST(SwitchFlag, StaysWhileTheThreadKeepsItsCpu) {
+  if (!SwitchFlag::Available()) GTEST_SKIP() << "no rseq";
+  const SwitchFlag flag = SwitchFlag::OfThisThread();
+  int kept = 0;
+  for (int i = 0; i < 100; ++i) {
+    flag.Set();
+    Spin(std::chrono::microseconds(20));
+    kept += flag.IsSet();
+  }
+  flag.Clear();
+  EXPECT_GT(kept, 50);
+}
+
+TEST(TickClock, RunsAsTheMonotonicClockDoes) {
+  TickRate rate = TickRate::Measure();
+  const Nanoseconds before = MonotonicNow();
+  const Ticks begin = TickClock::Now();
+  usleep(20'000);
+  const Ticks end = TickClock::Now();
+  const Nanoseconds elapsed = MonotonicNow() - before;
+  rate.Refine();
+  EXPECT_LE(rate.ToTime(end - begin), elapsed + std::chrono::microseconds(1));
+  EXPECT_GE(rate.ToTime(end - begin), milliseconds(20));
+  EXPECT_NEAR(Ms(rate.TimeAt(begin)), Ms(before), 1);
+}
+
+}  // namespace
+}  // namespace pystrobe::trace

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/trace/trace_session.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace pystrobe::trace {
+namespace {
+
+using std::chrono::milliseconds;
+
+const char keys[8] = {};
+Key KeyOf(size_t i) { return keys + i; }
+
+class NoWatch : public KeyWatch {
+  void OnNewKey(Key) override {}
+};
+
+void Call(TraceSession& session, Key key) {
+  ThreadTrace* trace = current_trace != nullptr ? current_trace : session.BeginThread({});
+  trace->Enter(key);
+  trace->Leave(key);
+}
+
+uint64_t CallsOf(const ThreadTrace& trace) {
+  uint64_t calls = 0;
+  for (const CallNode& node : trace.tree().nodes()) calls += node.calls;
+  return calls;
+}
+
+TEST(TraceSession, EachThreadHasATraceOfItsOwn) {
+  NoWatch watch;
+  TraceSession session({}, watch);
+  Call(session, KeyOf(0));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&session, i] {
+      for (int call = 0; call <= i; ++call) Call(session, KeyOf(1));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  session.Stop();
+  ASSERT_EQ(session.threads().size(), 5U);
+  uint64_t calls = 0;
+  for (const auto& trace : session.threads()) calls += CallsOf(*trace);
+  EXPECT_EQ(calls, 1U + 1 + 2 + 3 + 4);
+  EXPECT_EQ(current_trace, nullptr);
+}
+
+TEST(TraceSession, AThreadThatEndedHasItsOwnEnd) {
+  NoWatch watch;
+  TraceSession session({}, watch);
+  std::thread([&session] {
+    Call(session, KeyOf(0));
+    current_trace->Enter(KeyOf(1));  // and never leaves it
+  }).join();
+  usleep(20'000);
+  session.Stop();
+  const ThreadTrace& trace = *session.threads().front();
+  EXPECT_GT(trace.end(), trace.begin());
+  EXPECT_GE(session.rate().ToTime(session.end() - trace.end()), milliseconds(19));
+  EXPECT_EQ(trace.depth(), 0U);
+}
+
+TEST(TraceSession, ThreadsThatGoOnAreForgotten) {
+  NoWatch watch;
+  std::atomic<int> step{0};
+  auto first = std::make_unique<TraceSession>(std::vector<KnownThread>{}, watch);
+  TraceSession* session = first.get();
+  std::thread thread([&] {
+    Call(*session, KeyOf(0));
+    step = 1;
+    while (step != 2) usleep(100);
+    Call(*session, KeyOf(1));
+  });
+  while (step != 1) usleep(100);
+  first->Stop();
+  EXPECT_EQ(CallsOf(*first->threads().front()), 1U);
+  first.reset();
+  TraceSession second({}, watch);
+  session = &second;
+  step = 2;
+  thread.join();
+  second.Stop();
+  ASSERT_EQ(second.threads().size(), 1U);
+  EXPECT_EQ(CallsOf(*second.threads().front()), 1U);
+}
+
+TEST(TraceSession, AThreadThatWasThereBeganWithIt) {
+  NoWatch watch;
+  TraceSession session({{pthread_self(), ThreadCpuNow()}}, watch);
+  usleep(20'000);
+  const Key running[] = {KeyOf(0)};
+  session.BeginThread(running);
+  session.Stop();
+  const ThreadTrace& trace = *session.threads().front();
+  EXPECT_EQ(trace.begin(), session.begin());
+  const CallNode& node = *trace.tree().root().first_child;
+  EXPECT_GE(session.rate().ToTime(node.total), milliseconds(20));
+  EXPECT_LT(session.rate().ToTime(node.cpu()), milliseconds(5)) << "it slept";
+}
+
+}  // namespace
+}  // namespace pystrobe::trace
