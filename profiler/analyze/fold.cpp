@@ -283,6 +283,10 @@ std::optional<Mode> ModeByName(std::string_view name) {
 }
 
 Result<Mode> ChooseMode(const Metadata& metadata, std::optional<Mode> asked) {
+  if (metadata.pause_mode == kByTracing && asked == Mode::kGil) {
+    return FailWithHint(ErrorCode::kInvalidArgument, "It has wall and cpu.",
+                        "traced calls do not tell who had the interpreter's lock");
+  }
   if (metadata.pause_mode != kBySignals) return asked.value_or(Mode::kWall);
   if (asked.value_or(Mode::kCpu) == Mode::kCpu) return Mode::kCpu;
   return FailWithHint(

@@ -24,6 +24,10 @@ namespace pystrobe {
 /// such samples have no wall time and do not tell of the lock.
 inline constexpr std::string_view kBySignals = "signal";
 
+/// Metadata::pause_mode where every call was traced. There is one sample for each function and each
+/// way to it then: Sample::count is its calls, the time is all its own. When it ran is not kept.
+inline constexpr std::string_view kByTracing = "trace";
+
 /// Facts known when sampling starts.
 struct Metadata {
   int64_t pid = 0;
@@ -32,7 +36,8 @@ struct Metadata {
   std::string python_version;        ///< "3.13.0", "3.14.0 free-threading build"
   std::string host;                  ///< uname nodename
   std::string pystrobe_version;
-  std::string pause_mode;          ///< begun with: "preempt", "ptrace", "none"; or kBySignals
+  std::string pause_mode;          ///< begun with: "preempt", "ptrace", "none"; or kBySignals,
+                                   ///< kByTracing
   int64_t start_unix_ns = 0;       ///< wall-clock time of the start
   int64_t start_monotonic_ns = 0;  ///< CLOCK_MONOTONIC of the start; Sample::time_ns counts from it
   double wanted_rate_hz = 0;       ///< deadlines a second that were asked for; by signals: a second
@@ -67,9 +72,9 @@ struct Quality {
   int64_t own_cpu_ns = 0;       ///< CPU time of the sampler itself
   double achieved_rate_hz = 0;  ///< taken / duration; by signals: / CPU time
   double final_rate_hz = 0;     ///< the rate in force at the end (lowered by max_overhead?)
-  bool complete = false;  ///< false: the sampler was cut off; figures are as of the last block
-  std::string
-      cpu_source;  ///< "schedstat" (exact) or "stat" (10 ms ticks); by signals: what sent them
+  bool complete = false;   ///< false: the sampler was cut off; figures are as of the last block
+  std::string cpu_source;  ///< "schedstat" (exact) or "stat" (10 ms ticks); by signals: what sent
+                           ///< them; by tracing: what the calls were seen by
   std::string pause_mode;  ///< in force at the end; empty: nobody wrote it down (older files)
   uint64_t thread_ns = 0;  ///< wall time of all threads together
   uint64_t unseen_ns = 0;  ///< of `thread_ns`: without a stack, in samples with kSampleUnseen

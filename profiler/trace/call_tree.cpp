@@ -58,4 +58,17 @@ CallNode& CallTree::Make(CallNode& parent, Key key) {
   return node;
 }
 
+// Parents come first: what a dropped one has below it goes with it.
+void CallTree::Drop(FunctionRef<bool(Key)> is_unwanted) {
+  for (CallNode& node : nodes_) {
+    if (node.parent == nullptr || node.key == nullptr) continue;
+    const bool goes_along = node.parent->parent != nullptr && node.parent->key == nullptr;
+    if (!goes_along && !is_unwanted(node.key)) continue;
+    CallNode** link = &node.parent->first_child;
+    while (*link != &node) link = &(*link)->next_sibling;
+    *link = node.next_sibling;
+    node.key = nullptr;
+  }
+}
+
 }  // namespace pystrobe::trace

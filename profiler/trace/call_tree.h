@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 
+#include "profiler/base/function_ref.h"
 #include "profiler/base/hash.h"
 #include "profiler/base/hash_map.h"
 #include "profiler/trace/tick_clock.h"
@@ -62,7 +63,11 @@ class CallTree {
     return *child;
   }
 
-  /// Parents before their children.
+  /// Forgets the nodes that `is_unwanted`, with all below them: their time becomes their caller's
+  /// own.
+  void Drop(FunctionRef<bool(Key)> is_unwanted);
+
+  /// Parents before their children. Those that were dropped have no key.
   const std::deque<CallNode>& nodes() const { return nodes_; }
 
  private:

@@ -112,6 +112,7 @@ class ThreadTrace {
 
   pid_t tid() const { return tid_; }
   const CallTree& tree() const { return tree_; }
+  CallTree& tree() { return tree_; }
   Ticks begin() const { return begin_; }
   Ticks end() const { return end_; }
   Ticks off_cpu() const { return off_cpu_.ticks(); }

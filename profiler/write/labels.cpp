@@ -255,6 +255,11 @@ std::string_view FunctionName(const Function& function, const Tables& tables) {
 }
 
 std::string QualityLine(const Metadata& metadata, const Quality& quality) {
+  // Nothing is left to chance: there is no rate, and nothing to be late for.
+  if (metadata.pause_mode == kByTracing) {
+    return fmt::format("every call of Python traced, {}, by {}",
+                       Counted(quality.taken, "call", "calls"), quality.cpu_source);
+  }
   std::string line =
       VerdictText(quality) + Counted(quality.taken, "sample", "samples") + Precision(quality.taken);
   const bool by_signals = IsBySignals(metadata);

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "pyext/module/call_tracer.h"
 #include "pyext/module/errors.h"
 #include "pyext/module/own_sampler.h"
 #include "pyext/module/region.h"
@@ -118,4 +119,5 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   pystrobe::pyext::DefineRecording(module);
   pystrobe::pyext::DefineOwnSampler(module);
   pystrobe::pyext::DefineRegion(module);
+  pystrobe::pyext::DefineCallTracer(module);
 }

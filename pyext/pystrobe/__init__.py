@@ -12,6 +12,12 @@ Python, to sample the program itself:
 >>> with pystrobe.region("load"):                      # a name for a part, in every report
 ...     load()
 
+to trace every call of it:
+
+>>> with pystrobe.Tracer() as tracer:
+...     work()
+>>> tracer.print()                                     # calls, elapsed and CPU time by function
+
 and other programs:
 
 >>> for thread in pystrobe.dump(pid).threads:          # every thread's stack, now
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
         Weights,
         read,
     )
+    from pystrobe._tracer import CallTimes, FunctionCalls, ThreadCalls, Tracer
 
     __version__: str
 
@@ -85,14 +92,20 @@ _HOMES = {
     "ThreadTimes": "_report",
     "Weights": "_report",
     "read": "_report",
+    "CallTimes": "_tracer",
+    "FunctionCalls": "_tracer",
+    "ThreadCalls": "_tracer",
+    "Tracer": "_tracer",
 }
 
 __all__ = [
+    "CallTimes",
     "CorruptFileError",
     "CpuSplit",
     "Dump",
     "Error",
     "Frame",
+    "FunctionCalls",
     "FunctionTimes",
     "InvalidArgumentError",
     "Local",
@@ -107,8 +120,10 @@ __all__ = [
     "Stack",
     "StackFrame",
     "TargetExitedError",
+    "ThreadCalls",
     "ThreadStack",
     "ThreadTimes",
+    "Tracer",
     "UnsupportedTargetError",
     "Weights",
     "__version__",

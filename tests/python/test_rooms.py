@@ -25,6 +25,7 @@ NATIVE = "sampler/native"
 REMOTE = "sampler/remote"
 PROFILER = {BASE, MODEL, ANALYZE, STORE, WRITE, PRINT, TRACE}
 SIGNAL = "sampler/signal"
+HOOKS = "pyext/hooks"
 SAMPLER = {PYABI, NATIVE, REMOTE, SIGNAL}
 
 # Room: the rooms it may include, besides itself. The table of docs/architecture.md.
@@ -41,13 +42,14 @@ ARROWS: dict[str, set[str]] = {
     REMOTE: {BASE, MODEL, NATIVE, PYABI},
     SIGNAL: {BASE, MODEL, NATIVE, PYABI, REMOTE},
     "cli": {*PROFILER, *SAMPLER},
-    "pyext": {*PROFILER, *SAMPLER},
+    HOOKS: {BASE, TRACE},
+    "pyext": {*PROFILER, *SAMPLER, HOOKS},
 }
 
-# Header: the folder whose files may include it.
+# Header: the folders whose files may include it.
 FENCED = {
-    re.compile(r"(^|/)Python\.h$"): "pyext/module",
-    re.compile(r"^pybind11/"): "pyext/module",
+    re.compile(r"(^|/)Python\.h$"): ("pyext/module/", "pyext/hooks/"),
+    re.compile(r"^pybind11/"): ("pyext/module/",),
 }
 # Programs that are compiled apart from the product: they print facts about other programs' headers.
 GENERATORS = {"sampler/pyabi/generate"}
@@ -84,8 +86,8 @@ def violations_of(relative: str, found: list[tuple[str, bool]]) -> list[str]:
     wrong = []
     for header, quoted in found:
         for fence, allowed in FENCED.items():
-            if fence.search(header) and not relative.startswith(allowed + "/"):
-                wrong.append(f"{relative}: <{header}> has no place outside {allowed}")
+            if fence.search(header) and not relative.startswith(allowed):
+                wrong.append(f"{relative}: <{header}> has no place outside {' and '.join(allowed)}")
         target = room_of(header)
         if target and target != room and target not in ARROWS[room]:
             wrong.append(f"{relative}: {room} may not know {target} ({header})")

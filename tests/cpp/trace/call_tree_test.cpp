@@ -63,5 +63,27 @@ TEST(CallTree, WhatNoChildHasIsItsOwn) {
   EXPECT_EQ(inner.self_cpu(), 15U);
 }
 
+TEST(CallTree, WhatIsDroppedGoesWithAllBelowItAndLeavesItsTimeToItsCaller) {
+  CallTree tree;
+  const auto ignore = [](Key) {};
+  CallNode& outer = tree.ChildOf(tree.root(), KeyOf(0), ignore);
+  outer.total = 100;
+  CallNode& kept = tree.ChildOf(outer, KeyOf(1), ignore);
+  kept.total = 10;
+  CallNode& dropped = tree.ChildOf(outer, KeyOf(2), ignore);
+  dropped.total = 50;
+  CallNode& below = tree.ChildOf(dropped, KeyOf(1), ignore);
+  below.total = 40;
+  for (int again = 0; again < 2; ++again) {
+    tree.Drop([](Key key) { return key == KeyOf(2); });
+    EXPECT_EQ(outer.self(), 90U);
+    EXPECT_EQ(outer.first_child, &kept);
+    EXPECT_EQ(kept.next_sibling, nullptr);
+    EXPECT_EQ(dropped.key, nullptr);
+    EXPECT_EQ(below.key, nullptr);
+    EXPECT_EQ(kept.key, KeyOf(1));
+  }
+}
+
 }  // namespace
 }  // namespace pystrobe::trace

@@ -302,5 +302,16 @@ TEST(QualityLineTest, TellsOfSignals) {
       "CPU 1.0 %");
 }
 
+TEST(QualityLine, OfTracedCallsHasNoRateAndNoDoubt) {
+  Metadata metadata;
+  metadata.pause_mode = kByTracing;
+  Quality quality;
+  quality.taken = quality.proved = 12345;
+  quality.cpu_source = "sys.monitoring";
+  quality.complete = true;
+  EXPECT_EQ(QualityLine(metadata, quality),
+            "every call of Python traced, 12,345 calls, by sys.monitoring");
+}
+
 }  // namespace
 }  // namespace pystrobe::write

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pyext/hooks/functions.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+namespace pystrobe::hooks {
+namespace {
+
+// No file: they are written in C.
+constexpr std::string_view kBuiltIn = "<built-in>";
+
+std::string TextOf(PyObject* text) {
+  Py_ssize_t size = 0;
+  const char* bytes = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &size) : nullptr;
+  if (bytes == nullptr) {
+    PyErr_Clear();
+    return "?";
+  }
+  return {bytes, static_cast<size_t>(size)};
+}
+
+trace::FunctionFacts FactsOfCode(PyObject* object) {
+  const auto* code = reinterpret_cast<PyCodeObject*>(object);
+#if PY_VERSION_HEX >= 0x030B0000
+  PyObject* const name = code->co_qualname;
+#else
+  PyObject* const name = code->co_name;
+#endif
+  return {TextOf(name), TextOf(code->co_filename), static_cast<uint32_t>(code->co_firstlineno)};
+}
+
+std::string OwnerOf(PyObject* self) {
+  if (self == nullptr) return "";
+  if (PyModule_Check(self)) {
+    const char* name = PyModule_GetName(self);
+    if (name == nullptr) PyErr_Clear();
+    return name == nullptr ? "" : name;
+  }
+  return PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self)->tp_name
+                            : Py_TYPE(self)->tp_name;
+}
+
+std::string NameOfCallable(PyObject* callable) {
+  std::string owner, name;
+  if (PyCFunction_Check(callable)) {
+    const auto* function = reinterpret_cast<PyCFunctionObject*>(callable);
+    owner = OwnerOf(function->m_self);
+    name = function->m_ml->ml_name;
+  } else if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
+    owner = PyDescr_TYPE(callable)->tp_name;
+    name = reinterpret_cast<PyMethodDescrObject*>(callable)->d_method->ml_name;
+  } else if (PyType_Check(callable)) {
+    name = reinterpret_cast<PyTypeObject*>(callable)->tp_name;
+  } else {
+    owner = Py_TYPE(callable)->tp_name;
+    name = "__call__";
+  }
+  return owner.empty() || owner == "builtins" ? name : fmt::format("{}.{}", owner, name);
+}
+
+}  // namespace
+
+Functions::~Functions() {
+  for (const auto& [key, object] : kept_) Py_XDECREF(object);
+}
+
+trace::Key Functions::KeyOfCallable(PyObject* callable) {
+  const void* key = nullptr;
+  PyObject* kept = nullptr;
+  if (PyCFunction_Check(callable)) {
+    key = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+  } else if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
+    key = reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
+  } else {
+    kept = PyType_Check(callable) ? callable : reinterpret_cast<PyObject*>(Py_TYPE(callable));
+    key = kept;
+  }
+  const std::scoped_lock lock(mutex_);
+  if (kept_.contains(key)) return key;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  Py_XINCREF(kept);
+  kept_.emplace(key, kept);
+  facts_.emplace(key, trace::FunctionFacts{NameOfCallable(callable), std::string(kBuiltIn), 0});
+  PyErr_Restore(type, value, traceback);
+  return key;
+}
+
+// Those of C are kept before they are entered.
+void Functions::OnNewKey(trace::Key key) {
+  const std::scoped_lock lock(mutex_);
+  auto* const code = static_cast<PyObject*>(const_cast<void*>(key));
+  if (!kept_.emplace(key, code).second) return;
+  Py_INCREF(code);
+}
+
+const trace::FunctionFacts& Functions::FactsOf(trace::Key key) {
+  const std::scoped_lock lock(mutex_);
+  const auto known = facts_.find(key);
+  if (known != facts_.end()) return known->second;
+  return facts_.emplace(key, FactsOfCode(kept_.at(key))).first->second;
+}
+
+}  // namespace pystrobe::hooks

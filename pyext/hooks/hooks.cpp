@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pyext/hooks/hooks.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace pystrobe::hooks {
+
+Fed fed;
+
+trace::ThreadTrace* BeginThread(Innermost innermost) {
+  if (fed.session == nullptr) return nullptr;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  std::vector<trace::Key> running;
+  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
+  bool passes = innermost == Innermost::kBegins;
+  while (frame != nullptr) {
+    PyCodeObject* const code = PyFrame_GetCode(frame);
+    if (!passes) running.push_back(Functions::KeyOfCode(reinterpret_cast<PyObject*>(code)));
+    passes = false;
+    Py_DECREF(code);  // the frame has it
+    PyFrameObject* const caller = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = caller;
+  }
+  std::ranges::reverse(running);
+  trace::ThreadTrace* const trace = fed.session->BeginThread(running);
+  PyErr_Restore(type, value, traceback);
+  return trace;
+}
+
+}  // namespace pystrobe::hooks

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the interpreter tells of calls. One kind of hooks at a time feeds the one session there is.
+// [GIL held]
+#pragma once
+
+#include <Python.h>
+
+#include <memory>
+
+#include "profiler/base/error.h"
+#include "profiler/trace/trace_session.h"
+#include "pyext/hooks/functions.h"
+
+namespace pystrobe::hooks {
+
+class Hooks {
+ public:
+  virtual ~Hooks() = default;
+  /// What the calls are seen by, for people.
+  virtual const char* name() const = 0;
+  /// From here on all threads, those that are yet to begin too, tell of their calls. Fails where
+  /// somebody else has the hooks.
+  virtual Result<void> Install() = 0;
+  /// No thread does any more.
+  virtual void Remove() = 0;
+};
+
+/// PyEval_SetProfile: on any version. `builtins`: functions of C too.
+std::unique_ptr<Hooks> MakeSetProfileHooks(bool builtins);
+#if PY_VERSION_HEX >= 0x030C0000
+/// sys.monitoring (PEP 669), from 3.12 on.
+std::unique_ptr<Hooks> MakeMonitoringHooks(bool builtins);
+#endif
+
+/// What hooks feed, from before Install until after Remove.
+struct Fed {
+  trace::TraceSession* session = nullptr;
+  Functions* functions = nullptr;
+};
+extern Fed fed;
+
+/// Whether the innermost frame is that of the event itself, which is about to begin.
+enum class Innermost : bool { kIsRunning, kBegins };
+
+/// The calling thread's first event: nullptr where it cannot be traced.
+trace::ThreadTrace* BeginThread(Innermost innermost);
+
+inline trace::ThreadTrace* CurrentTrace(Innermost innermost) {
+  trace::ThreadTrace* const trace = trace::current_trace;
+  return trace != nullptr ? trace : BeginThread(innermost);
+}
+
+}  // namespace pystrobe::hooks

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pyext/module/call_tracer.h"
+
+#include <pybind11/stl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "profiler/store/recorder.h"
+#include "profiler/trace/call_table.h"
+#include "profiler/trace/trace_recording.h"
+#include "pyext/module/errors.h"
+#include "pyext/module/text.h"
+#include "sampler/remote/target_facts.h"
+
+namespace py = pybind11;
+
+namespace pystrobe::pyext {
+namespace {
+
+using trace::CallRow;
+using trace::CallSums;
+using trace::CallTree;
+
+std::unique_ptr<hooks::Hooks> MakeHooks(const std::string& engine, bool builtins) {
+#if PY_VERSION_HEX >= 0x030C0000
+  if (engine != "setprofile") return hooks::MakeMonitoringHooks(builtins);
+#endif
+  if (engine != "monitoring") return hooks::MakeSetProfileHooks(builtins);
+  Raise({ErrorCode::kUnsupported, "sys.monitoring is there from Python 3.12 on",
+         "Use engine=\"auto\"."});
+}
+
+// By their pthread_self, which is what `threading` calls their ident.
+std::vector<trace::KnownThread> ThreadsOfPython() {
+  std::vector<trace::KnownThread> threads;
+  const auto frames = py::module_::import("sys").attr("_current_frames")().cast<py::dict>();
+  for (const auto& [ident, frame] : frames) {
+    const auto thread = static_cast<pthread_t>(ident.cast<unsigned long>());
+    threads.push_back({thread, ThreadCpuOf(thread)});
+  }
+  return threads;
+}
+
+std::string NameOfThread(pid_t tid) {
+  const auto threads = py::module_::import("threading").attr("enumerate")().cast<py::list>();
+  for (const py::handle thread : threads) {
+    const py::object native = thread.attr("native_id");
+    if (!native.is_none() && native.cast<pid_t>() == tid) {
+      return thread.attr("name").cast<std::string>();
+    }
+  }
+  return tid == getpid() ? "MainThread" : "";
+}
+
+}  // namespace
+
+void CallTracer::Start() {
+  if (hooks::fed.session != nullptr || session_ != nullptr) {
+    Raise({ErrorCode::kInvalidArgument, "calls are traced in this process already",
+           "Stop that first: one at a time, and each tracer once."});
+  }
+  hooks_ = MakeHooks(engine_, builtins_);
+  functions_ = std::make_unique<hooks::Functions>();
+  session_ = std::make_unique<trace::TraceSession>(ThreadsOfPython(), *functions_);
+  hooks::fed = {session_.get(), functions_.get()};
+  if (auto installed = hooks_->Install(); !installed) {
+    hooks::fed = {};
+    session_.reset();
+    Raise(installed.error());
+  }
+  runs_ = true;
+}
+
+void CallTracer::Stop() {
+  if (!std::exchange(runs_, false)) return;
+  hooks_->Remove();
+  session_->Stop();
+  hooks::fed = {};
+}
+
+void CallTracer::Abandon() {
+  if (!std::exchange(runs_, false)) return;
+  hooks_->Remove();
+  hooks::fed = {};
+  session_->Abandon();
+  static_cast<void>(session_.release());
+}
+
+const trace::TraceSession& CallTracer::Ended() const {
+  if (session_ == nullptr || runs_) {
+    Raise(
+        {ErrorCode::kInvalidArgument, "there is nothing yet", "start() the tracer and stop() it"});
+  }
+  return *session_;
+}
+
+void CallTracer::Hide(const std::string& below) {
+  Ended();
+  for (const auto& thread : session_->threads()) {
+    thread->tree().Drop(
+        [&](trace::Key key) { return functions_->FactsOf(key).file.starts_with(below); });
+  }
+}
+
+py::list CallTracer::Rows(bool merged, const std::string& hidden) {
+  Hide(hidden);
+  const auto ns = [this](trace::Ticks ticks) { return session_->rate().ToTime(ticks).count(); };
+  const auto sums_of = [&ns](const CallSums& sums) {
+    return py::make_tuple(sums.calls, sums.recursive_calls, sums.running, ns(sums.self),
+                          ns(sums.total), ns(sums.self_cpu), ns(sums.total_cpu));
+  };
+  const auto facts_of = [this](trace::Key key) -> py::object {
+    if (key == nullptr) return py::none();
+    const trace::FunctionFacts& facts = functions_->FactsOf(key);
+    return py::make_tuple(ToStr(facts.name), ToStr(facts.file), facts.first_line);
+  };
+  const auto table_of = [&](std::span<const CallTree* const> trees) {
+    py::list rows;
+    for (const CallRow& row : trace::CallTable(trees)) {
+      py::list callers;
+      for (const auto& caller : row.callers) {
+        callers.append(py::make_tuple(facts_of(caller.key), sums_of(caller.sums)));
+      }
+      rows.append(py::make_tuple(facts_of(row.key), sums_of(row.sums), callers));
+    }
+    return rows;
+  };
+  std::vector<const CallTree*> trees;
+  py::list tables;
+  for (const auto& thread : session_->threads()) {
+    const CallTree* const tree = &std::as_const(*thread).tree();
+    trees.push_back(tree);
+    if (!merged) {
+      tables.append(py::make_tuple(thread->tid(), NameOfThread(thread->tid()),
+                                   table_of(std::span(&trees.back(), 1))));
+    }
+  }
+  if (merged) tables.append(py::make_tuple(0, "", table_of(trees)));
+  return tables;
+}
+
+std::unique_ptr<Recording> CallTracer::MakeRecording(const std::string& version,
+                                                     const std::string& hidden) {
+  Hide(hidden);
+  const auto target = remote::Target::Open(getpid());
+  if (!target) Raise(target.error());
+  std::atomic<bool> stop{false};
+  store::Recorder recorder(ValueOrRaise(store::CreateMemoryFile()), "the recording", stop);
+  const auto done = trace::RecordTrace(
+      *session_, remote::DescribeTarget(*target, version, MonotonicNow()), engine(),
+      [this](trace::Key key) -> const trace::FunctionFacts& { return functions_->FactsOf(key); },
+      [](pid_t tid) { return NameOfThread(tid); }, recorder);
+  if (!done) Raise(done.error());
+  return ValueOrRaise(Recording::Open(recorder.TakeFd(), "the recording"));
+}
+
+py::dict CallTracer::Facts() const {
+  const trace::TraceSession& session = Ended();
+  uint64_t looks = 0, unmatched = 0, too_deep = 0;
+  for (const auto& thread : session.threads()) {
+    looks += thread->clock_looks();
+    unmatched += thread->unmatched();
+    too_deep += thread->too_deep();
+  }
+  py::dict facts;
+  facts["clock"] = trace::TickClock::Name();
+  facts["cpu_clock"] = trace::SwitchFlag::Available() ? "rseq" : "sampled";
+  facts["clock_looks"] = looks;
+  facts["unmatched"] = unmatched;
+  facts["too_deep"] = too_deep;
+  facts["refused_threads"] = session.refused_threads();
+  facts["duration_ns"] = session.rate().ToTime(session.end() - session.begin()).count();
+  return facts;
+}
+
+void DefineCallTracer(py::module_& module) {
+  py::class_<CallTracer>(module, "CallTracer")
+      .def(py::init<std::string, bool>(), py::arg("engine"), py::arg("builtins"))
+      .def("start", &CallTracer::Start)
+      .def("stop", &CallTracer::Stop)
+      .def("abandon", &CallTracer::Abandon)
+      .def_property_readonly("engine", &CallTracer::engine)
+      .def("rows", &CallTracer::Rows, py::arg("merged"), py::arg("hidden"))
+      .def("recording", &CallTracer::MakeRecording, py::arg("version"), py::arg("hidden"))
+      .def("facts", &CallTracer::Facts);
+}
+
+}  // namespace pystrobe::pyext

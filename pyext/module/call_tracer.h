@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls of this process, traced. [GIL held]
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <string>
+
+#include "profiler/trace/trace_session.h"
+#include "pyext/hooks/functions.h"
+#include "pyext/hooks/hooks.h"
+#include "pyext/module/recording.h"
+
+namespace pystrobe::pyext {
+
+/// From Start to Stop, once.
+class CallTracer {
+ public:
+  /// `engine`: "auto", "setprofile" or "monitoring".
+  CallTracer(std::string engine, bool builtins) : engine_(std::move(engine)), builtins_(builtins) {}
+  ~CallTracer() { Stop(); }
+  CallTracer(const CallTracer&) = delete;
+  CallTracer& operator=(const CallTracer&) = delete;
+
+  void Start();
+  void Stop();
+  /// In a child made by fork: its calls are not traced.
+  void Abandon();
+  std::string engine() const { return hooks_ == nullptr ? engine_ : hooks_->name(); }
+
+  // After Stop. Functions of files below `hidden` are left out, with all that they called.
+  /// [(tid, [(function, file, line, calls, recursive, running, self, total, self_cpu, total_cpu,
+  /// [caller rows])])], times in ns; tid 0 where `merged`.
+  pybind11::list Rows(bool merged, const std::string& hidden);
+  std::unique_ptr<Recording> MakeRecording(const std::string& version, const std::string& hidden);
+  pybind11::dict Facts() const;
+
+ private:
+  const trace::TraceSession& Ended() const;
+  void Hide(const std::string& below);
+
+  std::string engine_;
+  bool builtins_;
+  std::unique_ptr<hooks::Functions> functions_;
+  std::unique_ptr<trace::TraceSession> session_;
+  std::unique_ptr<hooks::Hooks> hooks_;
+  bool runs_ = false;
+};
+
+void DefineCallTracer(pybind11::module_& module);
+
+}  // namespace pystrobe::pyext

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tracing every call of this process, from inside."""
+
+from __future__ import annotations
+
+import atexit
+import marshal
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, TextIO
+
+from pystrobe import _core
+from pystrobe._errors import Error, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from pystrobe._profile import Profile
+
+Engine = Literal["auto", "setprofile", "monitoring"]
+CallOrder = Literal["self", "total", "self_cpu", "total_cpu", "calls"]
+
+_ENGINES = ("auto", "setprofile", "monitoring")
+#: How this package begins and ends the tracing is no part of the program.
+_HIDDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+
+_running: Tracer | None = None
+
+
+@dataclass(frozen=True)
+class CallTimes:
+    """What all calls of a function, or those from one caller, come to. Times are in seconds."""
+
+    function: str
+    file: str
+    line: int  #: of its ``def``; 0: a function of C
+    calls: int  #: that began while they were traced; a generator's once, however often it goes on
+    recursive_calls: int  #: of those: within another call of the function
+    running: int  #: calls that had begun before the tracing did; not in ``calls``
+    self: float  #: elapsed, in the function itself
+    total: float  #: and in what it called; a recursive call is not counted again
+    self_cpu: float  #: the same, of CPU time
+    total_cpu: float
+
+
+@dataclass(frozen=True)
+class FunctionCalls(CallTimes):
+    callers: tuple[CallTimes, ...]  #: by caller, that of each; one without a name: nobody traced
+
+
+@dataclass(frozen=True)
+class ThreadCalls:
+    tid: int  #: 0: all threads together
+    name: str
+    functions: tuple[FunctionCalls, ...]
+
+
+class Tracer:
+    """Traces every call of Python functions, in all threads, while it runs.
+
+    >>> with pystrobe.Tracer() as tracer:
+    ...     work()
+    >>> tracer.print()
+    >>> tracer.call_counts()                     # {'27:fibonacci': 21891, '33:task': 1}
+
+    Counts are exact. Each call has its elapsed time and the CPU time of its thread, both of the
+    function itself and with all that it called. A generator or a coroutine is a call from its first
+    step to its last, and has the time that it is on the stack. Calls that had begun before are told
+    as ``running``. What threads do that were started meanwhile is in it, and so is what began in C
+    libraries where it calls Python; with ``"setprofile"`` only of threads that ``threading`` made.
+
+    A child made by fork is not traced.
+
+    :param builtins: functions of C too, which costs as much again.
+    :param engine: ``"monitoring"`` (sys.monitoring, from 3.12 on) takes a tool id that is free, and
+        nobody's; ``"setprofile"`` (PyEval_SetProfile) is there on every version. ``"auto"``: the
+        cheapest of these.
+    :raises InvalidArgumentError: for any other value.
+    """
+
+    def __init__(self, *, builtins: bool = False, engine: Engine = "auto") -> None:
+        if engine not in _ENGINES:
+            raise InvalidArgumentError(
+                f"no such engine: {engine!r}", f"one of {', '.join(_ENGINES)}"
+            )
+        self._tracer = _core.CallTracer(engine, bool(builtins))
+
+    def start(self) -> None:
+        """From here on every call is traced.
+
+        :raises Error: calls are traced already, or somebody else has the hooks (which says who).
+        """
+        global _running
+        _running, before = self, _running
+        try:
+            self._tracer.start()
+        except Error:
+            _running = before
+            raise
+
+    def stop(self) -> None:
+        """No call is traced any more. Does nothing where none was."""
+        global _running
+        self._tracer.stop()
+        if _running is self:
+            _running = None
+
+    def __enter__(self) -> Tracer:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def engine(self) -> str:
+        """What tells of the calls."""
+        return self._tracer.engine
+
+    @property
+    def cpu_clock(self) -> str:
+        """``"rseq"``: CPU time is exact to a fraction of a percent; ``"sampled"``: the thread's
+        clock is read every 50 us at most, and shorter waits may be in the wrong function."""
+        return str(self._tracer.facts()["cpu_clock"])
+
+    def stats(self, *, sort: CallOrder = "self") -> tuple[FunctionCalls, ...]:
+        """One row for each function, of all threads together."""
+        (merged,) = self._tables(merged=True)
+        return _sorted(merged.functions, sort)
+
+    def threads(self) -> tuple[ThreadCalls, ...]:
+        """The same for each thread, in the order of their first calls."""
+        return self._tables(merged=False)
+
+    def call_counts(self) -> dict[str, int]:
+        """How often each Python function was called, by ``"line:name"`` of its ``def``."""
+        counts: dict[str, int] = {}
+        for row in self.stats():
+            if row.line and row.calls:
+                key = f"{row.line}:{row.function}"
+                counts[key] = counts.get(key, 0) + row.calls
+        return counts
+
+    def print(self, *, sort: CallOrder = "self", top: int = 20, file: TextIO | None = None) -> None:
+        """A table of the functions, those first that have most of what it is sorted by."""
+        print(_table(self.stats(sort=sort), top, self), file=file or sys.stdout)
+
+    def profile(self) -> Profile:
+        """The same as a :class:`Profile`: to save as a flame graph, to report, to ask. Its samples
+        are calls."""
+        from pystrobe._profile import Profile
+
+        return Profile(self._tracer.recording(_core.__version__, _HIDDEN))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """``.pstats`` for :mod:`pstats`, snakeviz and their like; else as :meth:`Profile.save`:
+        ``.html .strobe .speedscope.json .pb.gz .collapsed .json``."""
+        if os.fspath(path).endswith(".pstats"):
+            Path(path).write_bytes(marshal.dumps(_pstats(self.stats())))
+        else:
+            self.profile().save(path)
+
+    def _tables(self, merged: bool) -> tuple[ThreadCalls, ...]:
+        return tuple(
+            ThreadCalls(tid, name, tuple(_function(*row) for row in rows))
+            for tid, name, rows in self._tracer.rows(merged, _HIDDEN)
+        )
+
+    def _abandon(self) -> None:
+        self._tracer.abandon()
+
+
+def _times(facts: tuple[str, str, int] | None, sums: tuple[int, ...]) -> CallTimes:
+    function, file, line = facts or ("", "", 0)
+    calls, recursive, running, *ns = sums
+    return CallTimes(function, file, line, calls, recursive, running, *(t / 1e9 for t in ns))
+
+
+def _function(
+    facts: tuple[str, str, int],
+    sums: tuple[int, ...],
+    callers: list[tuple[tuple[str, str, int] | None, tuple[int, ...]]],
+) -> FunctionCalls:
+    return FunctionCalls(
+        **vars(_times(facts, sums)), callers=tuple(_times(*caller) for caller in callers)
+    )
+
+
+def _sorted(rows: tuple[FunctionCalls, ...], by: CallOrder) -> tuple[FunctionCalls, ...]:
+    orders = ("self", "total", "self_cpu", "total_cpu", "calls")
+    if by not in orders:
+        raise InvalidArgumentError(f"no such order: {by!r}", f"one of {', '.join(orders)}")
+    return tuple(sorted(rows, key=lambda row: -getattr(row, by)))
+
+
+def _pstats(rows: tuple[FunctionCalls, ...]) -> dict[object, object]:
+    """As Lib/pstats.py has it: {function: (calls that are not recursive, calls, self, total,
+    {caller: the same})}, a function being (file, line, name), "~" the file of those of C."""
+
+    def key(times: CallTimes) -> tuple[str, int, str]:
+        return (times.file if times.line else "~", times.line, times.function)
+
+    def sums(times: CallTimes) -> tuple[int, int, float, float]:
+        # What ran already was called once, for readers that divide by the calls.
+        calls = times.calls + times.running
+        return (calls - times.recursive_calls, calls, times.self, times.total)
+
+    return {
+        key(row): (*sums(row), {key(one): sums(one) for one in row.callers if one.function})
+        for row in rows
+    }
+
+
+def _table(rows: tuple[FunctionCalls, ...], top: int, tracer: Tracer) -> str:
+    head = (
+        f"{'calls':>12} {'self s':>10} {'total s':>10} {'self cpu':>10} {'total cpu':>10}  function"
+    )
+    lines = [head]
+    for row in rows[:top]:
+        calls = f"{row.calls:,}" + ("+" if row.running else "")
+        place = f" ({os.path.basename(row.file)}:{row.line})" if row.line else ""
+        lines.append(
+            f"{calls:>12} {row.self:>10.6f} {row.total:>10.6f} {row.self_cpu:>10.6f}"
+            f" {row.total_cpu:>10.6f}  {row.function}{place}"
+        )
+    if len(rows) > top:
+        lines.append(f"and {len(rows) - top} other functions")
+    lines.append("")
+    lines.append("self: in the function itself; total: in all that it called, too; +: and a call")
+    lines.append("that had begun before")
+    lines.append(f"Every call by {tracer.engine}; CPU time by {tracer.cpu_clock}.")
+    return "\n".join(lines)
+
+
+def _forget_in_child() -> None:
+    global _running
+    running, _running = _running, None
+    if running is not None:
+        running._abandon()
+
+
+def _stop_at_exit() -> None:
+    if _running is not None:
+        _running.stop()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
+atexit.register(_stop_at_exit)

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/trace/trace_recording.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pystrobe::trace {
+namespace {
+
+const char keys[] = "abc";
+Key KeyOf(char name) { return keys + (name - 'a'); }
+
+class NoWatch : public KeyWatch {
+  void OnNewKey(Key) override {}
+};
+
+/// By the names of its functions, outermost first.
+class Kept : public RecordingSink {
+ public:
+  Result<void> Begin(const Metadata& metadata) override {
+    begun = metadata;
+    return {};
+  }
+  Result<void> Append(const Tables& tables, std::span<const Sample> samples,
+                      const Quality&) override {
+    for (const Sample& sample : samples) {
+      std::string path;
+      for (const FrameId frame : tables.FramesOf(sample.stack)) {
+        path += tables.text(tables.function(tables.frame(frame).function).name);
+      }
+      by_path[path] = sample;
+    }
+    EXPECT_EQ(tables.text(tables.thread(ThreadIndex{}).name), "the thread");
+    return {};
+  }
+  Result<void> Finish(const Tables&, const Quality& quality) override {
+    ended = quality;
+    return {};
+  }
+
+  Metadata begun;
+  std::map<std::string, Sample> by_path;
+  Quality ended;
+};
+
+TEST(TraceRecording, EachWayToAFunctionIsASampleOfItsCallsAndTimes) {
+  NoWatch watch;
+  TraceSession session({}, watch);
+  ThreadTrace& trace = *session.BeginThread({});
+  trace.Enter(KeyOf('a'));
+  for (int i = 0; i < 3; ++i) {
+    trace.Enter(KeyOf('b'));
+    usleep(2000);
+    trace.Leave(KeyOf('b'));
+  }
+  trace.Enter(KeyOf('c'));
+  trace.Enter(KeyOf('b'));
+  trace.Leave(KeyOf('b'));
+  trace.Leave(KeyOf('c'));
+  trace.Leave(KeyOf('a'));
+  session.Stop();
+  session.threads().front()->tree().Drop([](Key key) { return key == KeyOf('c'); });
+
+  const std::map<Key, FunctionFacts> facts = {{KeyOf('a'), {"a", "x.py", 1}},
+                                              {KeyOf('b'), {"b", "x.py", 5}}};
+  Kept kept;
+  Metadata metadata;
+  metadata.pid = 42;
+  const auto done = RecordTrace(
+      session, metadata, "a test", [&](Key key) -> const FunctionFacts& { return facts.at(key); },
+      [](pid_t) { return std::string("the thread"); }, kept);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(kept.begun.pid, 42);
+  EXPECT_EQ(kept.begun.pause_mode, kByTracing);
+  ASSERT_EQ(kept.by_path.size(), 2U);
+  EXPECT_EQ(kept.by_path.at("a").count, 1U);
+  EXPECT_EQ(kept.by_path.at("ab").count, 3U);
+  EXPECT_GE(kept.by_path.at("ab").wall_ns, 6'000'000U);
+  EXPECT_LT(kept.by_path.at("ab").cpu_ns, 3'000'000U) << "it slept";
+  EXPECT_LT(kept.by_path.at("a").wall_ns, 6'000'000U) << "its own time";
+  EXPECT_EQ(kept.ended.taken, 4U);
+  EXPECT_EQ(kept.ended.cpu_source, "a test");
+  EXPECT_TRUE(kept.ended.complete);
+  EXPECT_EQ(kept.ended.thread_ns, kept.by_path.at("a").wall_ns + kept.by_path.at("ab").wall_ns);
+  EXPECT_GE(kept.ended.duration_ns, static_cast<int64_t>(kept.ended.thread_ns));
+}
+
+}  // namespace
+}  // namespace pystrobe::trace

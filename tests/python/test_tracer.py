@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every call traced, against programs that count their calls themselves."""
+
+from __future__ import annotations
+
+import pstats
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from own_program import answer, run
+
+ENGINES = ["setprofile", *(["monitoring"] if sys.version_info >= (3, 12) else [])]
+each_engine = pytest.mark.parametrize("engine", ENGINES)
+
+COUNTING = """
+import asyncio, collections, contextlib, json, random, threading
+import pystrobe
+
+COUNTS = collections.Counter()
+
+def traced(work, **options):
+    with pystrobe.Tracer(engine=ENGINE, **options) as tracer:
+        work()
+    return tracer
+
+def found(tracer, names):
+    calls = collections.Counter()
+    for row in tracer.stats():
+        calls[row.function.rpartition(".")[2]] += row.calls
+    return {name: calls[name] for name in names}
+"""
+
+
+def told(engine: str, code: str) -> dict[str, Any]:
+    return answer(f"ENGINE = {engine!r}\n{COUNTING}{code}")
+
+
+PROGRAMS = {
+    "recursion": """
+def fib(n):
+    COUNTS["fib"] += 1
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+def even(n):
+    COUNTS["even"] += 1
+    return n == 0 or odd(n - 1)
+def odd(n):
+    COUNTS["odd"] += 1
+    return n != 0 and even(n - 1)
+def work():
+    fib(14)
+    even(31)
+""",
+    "generators": """
+def numbers(n):
+    COUNTS["numbers"] += 1
+    for i in range(n):
+        yield i
+def nested(n):
+    COUNTS["nested"] += 1
+    yield from numbers(n)
+    yield helper()
+def helper():
+    COUNTS["helper"] += 1
+def work():
+    for n in range(5):
+        list(nested(n))
+    closed = numbers(10)
+    next(closed)
+    closed.close()
+    helper()
+    thrown = nested(10)
+    next(thrown)
+    with contextlib.suppress(KeyError):
+        thrown.throw(KeyError)
+    never_begun = numbers(3)
+    helper()
+""",
+    "exceptions": """
+def deep(n):
+    COUNTS["deep"] += 1
+    if n == 0:
+        raise ValueError
+    try:
+        deep(n - 1)
+    finally:
+        cleanup()
+def cleanup():
+    COUNTS["cleanup"] += 1
+def endless():
+    endless_calls[0] += 1  # needs no call of its own, for which there may be no depth left
+    endless()
+endless_calls = [0]
+def work():
+    for n in range(10):
+        with contextlib.suppress(ValueError):
+            deep(n)
+    with contextlib.suppress(RecursionError):
+        endless()
+    COUNTS["endless"] = endless_calls[0]
+    cleanup()
+""",
+    "coroutines": """
+async def step(n):
+    COUNTS["step"] += 1
+    await asyncio.sleep(0)
+    helper()
+    if n:
+        await step(n - 1)
+async def numbers(n):
+    COUNTS["numbers"] += 1
+    for i in range(n):
+        await asyncio.sleep(0)
+        yield i
+def helper():
+    COUNTS["helper"] += 1
+async def main():
+    COUNTS["main"] += 1
+    await asyncio.gather(*(step(n) for n in range(5)))
+    async for _ in numbers(4):
+        helper()
+def work():
+    asyncio.run(main())
+""",
+    "objects": """
+class Base:
+    def __init__(self):
+        COUNTS["__init__"] += 1
+    def __eq__(self, other):
+        COUNTS["__eq__"] += 1
+        return True
+    @property
+    def value(self):
+        COUNTS["value"] += 1
+        return 1
+    def key(self):
+        COUNTS["key"] += 1
+        return self.value
+def work():
+    things = [Base() for _ in range(20)]
+    things.sort(key=Base.key)
+    things.index(Base())
+    sum(map(lambda thing: thing.value, things))
+""",
+}
+
+
+@each_engine
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_counts_are_those_of_the_program(engine: str, program: str) -> None:
+    said = told(
+        engine,
+        PROGRAMS[program] + "tracer = traced(work)\n"
+        "print(json.dumps({'found': found(tracer, COUNTS), 'true': COUNTS}))",
+    )
+    assert said["found"] == said["true"]
+    assert sum(said["true"].values()) >= 20
+
+
+@each_engine
+def test_counts_of_any_program(engine: str) -> None:
+    """Functions that call each other, raise and yield as chance will have it."""
+    said = told(
+        engine,
+        """
+def make(name):
+    def plain(depth):
+        COUNTS[name] += 1
+        go_on(depth)
+    def generator(depth):
+        COUNTS[name] += 1
+        go_on(depth)
+        yield
+        go_on(depth)
+    function = generator if name.startswith("generator") else plain
+    function.__code__ = function.__code__.replace(co_name=name, **(
+        {"co_qualname": name} if hasattr(function.__code__, "co_qualname") else {}))
+    return function
+
+FUNCTIONS = [make(f"{kind}{i}") for kind in ("plain", "generator") for i in range(6)]
+chance = random.Random(1)
+held = []
+
+def go_on(depth):
+    for _ in range(chance.randrange(4) if depth else 0):
+        function = chance.choice(FUNCTIONS)
+        with contextlib.suppress(ZeroDivisionError):
+            value = function(depth - 1)
+            if value is not None:
+                if chance.random() < 0.3:
+                    next(value)
+                    held.append(value)
+                else:
+                    list(value)
+            if chance.random() < 0.2:
+                1 / 0
+    if held and chance.random() < 0.2:
+        held.pop(0).close()
+
+def work():
+    for _ in range(60):
+        go_on(8)
+
+tracer = traced(work)
+print(json.dumps({'found': found(tracer, COUNTS), 'true': COUNTS}))
+""",
+    )
+    assert said["found"] == said["true"]
+    assert sum(said["true"].values()) > 1000
+
+
+@each_engine
+def test_threads_before_and_after(engine: str) -> None:
+    said = told(
+        engine,
+        """
+def task():
+    for _ in range(100):
+        step()
+def step():
+    pass
+def waits():
+    ready.set()
+    go.wait()
+    task()
+
+ready, go = threading.Event(), threading.Event()
+before = threading.Thread(target=waits, name="before")
+before.start()
+ready.wait()
+def work():
+    after = threading.Thread(target=task)
+    after.start()
+    go.set()
+    after.join()
+    before.join()
+tracer = traced(work)
+print(json.dumps({
+    "counts": found(tracer, ["task", "step"]),
+    "running": [row.running for row in tracer.stats() if row.function == "waits"],
+    "threads": [sum(row.calls for row in one.functions if row.function == "step")
+                for one in tracer.threads()],
+}))
+""",
+    )
+    assert said["counts"] == {"task": 2, "step": 200}
+    assert said["running"] == [1]
+    assert sorted(said["threads"]) == [0, 100, 100]
+
+
+@each_engine
+def test_times_are_elapsed_and_of_the_cpu(engine: str) -> None:
+    said = told(
+        engine,
+        """
+def program():
+    global used, told_wall
+    begin, cpu = time.perf_counter(), time.thread_time()
+    told_wall = work(4)
+    used = time.thread_time() - cpu
+tracer = traced(program)
+rows = {row.function: row for row in tracer.stats()}
+print(json.dumps({"wall": told_wall, "used": used,
+    "total": {name: rows[name].total for name in told_wall},
+    "cpu": {name: rows[name].total_cpu for name in told_wall},
+    "program": rows["program"].total_cpu,
+    "self": sum(row.self for row in rows.values()),
+    "clock": tracer.cpu_clock}))
+""",
+    )
+    for name, seconds in said["wall"].items():
+        assert said["total"][name] == pytest.approx(seconds, rel=0.01), name
+    for name in ("burn50", "burn30", "burn20"):
+        assert said["cpu"][name] == pytest.approx(4 * int(name[4:]) / 1000, rel=0.02), name
+    assert said["cpu"]["nap"] < 0.01
+    assert said["program"] == pytest.approx(said["used"], rel=0.005)
+
+
+@each_engine
+def test_recursive_calls_are_not_counted_twice(engine: str) -> None:
+    said = told(
+        engine,
+        """
+def down(n):
+    if n:
+        down(n - 1)
+    else:
+        spin(0.05)
+tracer = traced(lambda: down(20))
+row = next(row for row in tracer.stats() if row.function == "down")
+print(json.dumps({"calls": row.calls, "recursive": row.recursive_calls, "total": row.total,
+    "callers": {one.function: one.calls for one in row.callers}}))
+""",
+    )
+    assert (said["calls"], said["recursive"]) == (21, 20)
+    assert said["callers"] == {"<lambda>": 1, "down": 20}
+    assert 0.05 <= said["total"] < 0.5
+
+
+@each_engine
+def test_functions_of_c_are_told_where_asked_for(engine: str) -> None:
+    said = told(
+        engine,
+        """
+def work():
+    for word in ("a", "b"):
+        len(word)
+        word.upper()
+    [3, 1].sort()
+    time.sleep(0.02)
+with_c, without = traced(work, builtins=True), traced(work)
+print(json.dumps({"with": {row.function: row.calls for row in with_c.stats() if not row.line},
+    "sleep": next(row.self for row in with_c.stats() if row.function == "time.sleep"),
+    "without": [row.function for row in without.stats() if not row.line]}))
+""",
+    )
+    calls = said["with"]
+    assert (calls["len"], calls["str.upper"], calls["list.sort"]) == (2, 2, 1)
+    assert said["sleep"] >= 0.02
+    assert said["without"] == []
+
+
+@each_engine
+def test_every_file_has_the_calls(engine: str, tmp_path: Path) -> None:
+    names = ["work.pstats", "work.html", "work.strobe", "work.pb.gz", "work.collapsed"]
+    finished = run(
+        f"""
+import pystrobe
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+with pystrobe.Tracer(engine={engine!r}) as tracer:
+    fib(10)
+for name in {names!r}:
+    tracer.save("{tmp_path}/" + name)
+tracer.print()
+tracer.profile().print()
+"""
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "         177 " in finished.stdout
+    assert "every call of Python traced, 177 calls" in " ".join(finished.stdout.split())
+    stats: Any = pstats.Stats(str(tmp_path / "work.pstats"))
+    ((primitive, calls, *_),) = [
+        sums[:2] for key, sums in stats.stats.items() if key[2].endswith("fib")
+    ]
+    assert (primitive, calls) == (1, 177)
+    collapsed = (tmp_path / "work.collapsed").read_text().splitlines()
+    assert sum(int(line.rpartition(" ")[2]) for line in collapsed if "fib" in line) == 177
+    assert all((tmp_path / name).stat().st_size > 100 for name in names)
+
+
+@each_engine
+def test_a_program_runs_as_without_it(engine: str) -> None:
+    finished = run(
+        f"""
+import os, sys, pystrobe
+tracer = pystrobe.Tracer(engine={engine!r})
+tracer.start()
+def child():
+    return 41 + 1
+pid = os.fork()
+if pid == 0:
+    os._exit(child())
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+sys.exit(7)
+"""
+    )
+    assert (finished.returncode, finished.stdout, finished.stderr) == (7, "42\n", "")
+
+
+@each_engine
+def test_again_and_again(engine: str) -> None:
+    said = told(
+        engine,
+        """
+def step():
+    pass
+counts = {traced(step).call_counts().popitem()[1] for _ in range(100)}
+print(json.dumps({"counts": sorted(counts)}))
+""",
+    )
+    assert said["counts"] == [1]
+
+
+@each_engine
+def test_one_at_a_time(engine: str) -> None:
+    finished = run(
+        f"""
+import pystrobe
+def step(): pass
+with pystrobe.Tracer(engine={engine!r}) as first:
+    try:
+        pystrobe.Tracer(engine={engine!r}).start()
+    except pystrobe.Error as error:
+        print(error.message)
+    step()
+print(sum(row.calls for row in first.stats() if row.function == "step"))
+"""
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "traced in this process already" in finished.stdout
+    assert finished.stdout.splitlines()[-1] == "1"
+
+
+def test_the_hook_of_another_is_left_to_it() -> None:
+    finished = run(
+        """
+import sys, pystrobe
+events = []
+sys.setprofile(lambda *event: events.append(event))
+try:
+    pystrobe.Tracer(engine="setprofile").start()
+except pystrobe.Error as error:
+    print(error)
+print(sys.getprofile() is not None)
+"""
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "another profiler has this thread's hook" in finished.stdout
+    assert "sys.setprofile(None)" in finished.stdout
+    assert finished.stdout.splitlines()[-1] == "True"
+
+
+def test_wrong_use_is_told() -> None:
+    code = """
+import pystrobe
+try:
+    pystrobe.Tracer(engine="fast")
+except ValueError as error:
+    print(error)
+try:
+    pystrobe.Tracer().stats()
+except pystrobe.Error as error:
+    print(error)
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "no such engine: 'fast'" in said.stdout
+    assert "one of auto, setprofile, monitoring" in said.stdout
+    assert "there is nothing yet" in said.stdout
