@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pyext/hooks/hooks.h"
 
+#include <frameobject.h>
+
 #include <algorithm>
 #include <vector>
 

@@ -123,10 +123,12 @@ class SetProfileHooks final : public Hooks {
   const char* name() const override { return "PyEval_SetProfile"; }
 
   Result<void> Install() override {
-    if (PyThreadState_Get()->c_profilefunc != nullptr) {
+    PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    for (; thread != nullptr; thread = PyThreadState_Next(thread)) {
+      if (thread->c_profilefunc == nullptr) continue;
       return FailWithHint(ErrorCode::kUnsupported,
                           "Stop it first (sys.setprofile(None)), or leave it the calls.",
-                          "another profiler has this thread's hook (sys.setprofile)");
+                          "another profiler has the hook of a thread (sys.setprofile)");
     }
     PyObject* const threading = PyImport_ImportModule("threading");
     if (threading != nullptr) {

@@ -418,7 +418,7 @@ print(sys.getprofile() is not None)
 """
     )
     assert finished.returncode == 0, finished.stderr
-    assert "another profiler has this thread's hook" in finished.stdout
+    assert "another profiler has the hook of a thread" in finished.stdout
     assert "sys.setprofile(None)" in finished.stdout
     assert finished.stdout.splitlines()[-1] == "True"
 
