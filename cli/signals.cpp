@@ -113,8 +113,15 @@ StopSignals::StopSignals() {
 StopSignals::~StopSignals() {
   Release();
   StopForwarding();
-  ForEachEnding(
-      [&](int signal) { sigaction(signal, &old_actions_[static_cast<size_t>(signal)], nullptr); });
+  // What was asked for has been done: another signal of the same request is not to end us with what
+  // it means to others, just before we end.
+  const bool was_asked = first_stop_ns.load() != 0;
+  struct sigaction ignore{};
+  ignore.sa_handler = SIG_IGN;
+  ForEachEnding([&](int signal) {
+    const struct sigaction& old = old_actions_[static_cast<size_t>(signal)];
+    sigaction(signal, was_asked ? &ignore : &old, nullptr);
+  });
   SaveNothing();
 }
 

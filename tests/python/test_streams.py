@@ -85,6 +85,23 @@ def test_two_signals_at_once_are_one(pystrobe: Pystrobe, newest: Interpreter) ->
     assert "Quality:" in out
 
 
+def test_signals_of_one_stop_change_nothing_up_to_the_end(
+    pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    """The last of them may come when all is done but to end."""
+    with running(newest, "tower") as target:
+        for _ in range(10):
+            sampler = pystrobe.start("attach", str(target.pid))
+            time.sleep(0.25)
+            sampler.send_signal(signal.SIGTERM)
+            end = time.monotonic() + 0.19
+            while sampler.poll() is None and time.monotonic() < end:
+                sampler.send_signal(signal.SIGINT)
+                time.sleep(0.0003)
+            out, err = sampler.communicate(timeout=30)
+            assert sampler.returncode == 0, (out, err)
+
+
 def test_ctrl_backslash_gives_up_at_once_and_keeps_the_recording(
     pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
 ) -> None:
