@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/trace/thread_trace.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace pystrobe::trace {
@@ -62,7 +61,6 @@ void ThreadTrace::BeginRunning(std::span<const Key> running) {
     ++node.running;
     *++top_ = {&node, begin_, 0};
   }
-  base_depth_ = depth();
 }
 
 CallNode& ThreadTrace::PushTooDeep() {
@@ -74,7 +72,6 @@ CallNode& ThreadTrace::PushTooDeep() {
 
 void ThreadTrace::LeaveDownTo(Slot* slot, Ticks now) {
   for (; top_ >= slot; --top_) Charge(*top_, now);
-  base_depth_ = std::min(base_depth_, depth());
 }
 
 void ThreadTrace::LeaveOutOfOrder(Key key) {
@@ -91,12 +88,6 @@ void ThreadTrace::LeaveOutOfOrder(Key key) {
   Ticks now = TickClock::Now();
   off_cpu_.Follow(now);
   LeaveDownTo(slot, now);
-}
-
-void ThreadTrace::TrimBase(size_t count) {
-  Ticks now = TickClock::Now();
-  off_cpu_.Follow(now);
-  LeaveDownTo(slots_.data() + count + 1, now);
 }
 
 void ThreadTrace::End(Nanoseconds cpu) {

@@ -101,11 +101,6 @@ class ThreadTrace {
 
   /// How many calls are open; those that ran before the tracing among them.
   size_t depth() const { return static_cast<size_t>(top_ - slots_.data()) + beyond_; }
-  /// True when the innermost open call began before the tracing did.
-  bool IsAtBase() const { return depth() <= base_depth_; }
-  size_t base_depth() const { return base_depth_; }
-  /// Of the calls that ran when the tracing began all but the outermost `count` have ended.
-  void TrimBase(size_t count);
 
   /// Ends all that is open. `cpu`: what the thread has used until now.
   void End(Nanoseconds cpu);
@@ -163,7 +158,6 @@ class ThreadTrace {
   const pid_t tid_;
   const Ticks begin_;
   Ticks end_ = 0;
-  size_t base_depth_ = 0;
   size_t beyond_ = 0;            // open calls that have no slot
   CallNode deepest_;             // stands in the innermost slot meanwhile: its key is nobody's
   CallNode* covered_ = nullptr;  // whose slot that is

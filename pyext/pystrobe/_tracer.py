@@ -72,7 +72,7 @@ class Tracer:
 
     A child made by fork is not traced.
 
-    :param builtins: functions of C too, which costs as much again.
+    :param builtins: functions of C too, each of which costs time as well.
     :param engine: ``"monitoring"`` (sys.monitoring, from 3.12 on) takes a tool id that is free, and
         nobody's; ``"setprofile"`` (PyEval_SetProfile) is there on every version. ``"auto"``: the
         cheapest of these.

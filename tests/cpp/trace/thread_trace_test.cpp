@@ -131,9 +131,7 @@ TEST(ThreadTrace, TheEndOfWhatNeverBeganIsPassedOver) {
 
 TEST(ThreadTrace, CallsThatRunAlreadyAreToldApart) {
   Traced trace({KeyOf(0), KeyOf(1)});
-  EXPECT_TRUE(trace->IsAtBase());
   trace->Enter(KeyOf(2));
-  EXPECT_FALSE(trace->IsAtBase());
   trace->Leave(KeyOf(2));
   trace->Leave(KeyOf(1));
   trace->Enter(KeyOf(1));
@@ -143,15 +141,6 @@ TEST(ThreadTrace, CallsThatRunAlreadyAreToldApart) {
   EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(1)})->running, 1U);
   EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(1)})->calls, 1U);
   EXPECT_EQ(trace.NodeAt({KeyOf(0)})->total, trace->end() - trace->begin());
-}
-
-TEST(ThreadTrace, OfThoseTheInnermostMayEndUnnoticed) {
-  Traced trace({KeyOf(0), KeyOf(1), KeyOf(2)});
-  trace->TrimBase(1);
-  EXPECT_EQ(trace->depth(), 1U);
-  EXPECT_TRUE(trace->IsAtBase());
-  trace->Enter(KeyOf(3));
-  EXPECT_NE(trace.NodeAt({KeyOf(0), KeyOf(3)}), nullptr);
 }
 
 TEST(ThreadTrace, DeeperThanThereIsRoomCallsAreCounted) {
