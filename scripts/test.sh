@@ -14,11 +14,17 @@ rm -rf "$results"
 mkdir -p "$results"
 status=0
 
-cmake --build "$build" || exit 1
+# What programs use of the package themselves depends on the interpreter. Without
+# PYSTROBE_MATRIX the oldest and the newest that this machine has stand beside the one of VENV.
+some=(3.9 3.13)
+[ -z "${PYSTROBE_MATRIX:-}" ] || some=()
+cmake -D PYSTROBE_OTHER_PYTHONS="$(tests/interpreters/find.py --headers "${some[@]}")" "$build" \
+  >/dev/null || exit 1
+cmake --build "$build" --target all other_pythons || exit 1
 ctest --test-dir "$build" --no-tests=error --output-on-failure \
   --parallel "$(nproc)" --output-junit "$results/cpp.xml" || status=1
 
-PYSTROBE=$venv/bin/pystrobe PATH=$venv/bin:$PATH \
+PYSTROBE=$venv/bin/pystrobe PYSTROBE_BUILD=$build PATH=$venv/bin:$PATH \
   "$venv/bin/python" -m pytest --junitxml "$results/python.xml" || status=1
 
 "$venv/bin/python" scripts/test_summary.py "$results/cpp.xml" "$results/python.xml" || status=1

@@ -31,7 +31,7 @@ void OffCpu::SyncTo(Ticks now, Nanoseconds cpu) {
 }
 
 Result<std::unique_ptr<ThreadTrace>> ThreadTrace::Begin(const ThreadStart& start,
-                                                        std::span<const Key> running,
+                                                        std::span<const RunningCall> running,
                                                         KeyWatch& watch, const TickRate& rate) {
   auto slots = LazyArray<Slot>::Make(kMostDepth + 1);
   if (!slots) return std::unexpected(slots.error());
@@ -43,6 +43,7 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::Begin(const ThreadStart& start
 ThreadTrace::ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWatch& watch,
                          const TickRate& rate)
     : top_(slots.data()),
+      last_running_(top_),
       off_cpu_(SwitchFlag::OfThisThread(), SwitchFlag::Available(), start.at, start.cpu, rate),
       limit_(slots.data() + slots.capacity()),
       slots_(std::move(slots)),
@@ -54,13 +55,26 @@ ThreadTrace::ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWat
   deepest_.key = &kNobody;
 }
 
-void ThreadTrace::BeginRunning(std::span<const Key> running) {
-  for (const Key key : running) {
+void ThreadTrace::BeginRunning(std::span<const RunningCall> running) {
+  for (const auto& [key, frame] : running) {
     CallNode& node = tree_.ChildOf(*top_->node, key, [this](Key fresh) { watch_.OnNewKey(fresh); });
     if (top_ + 1 == limit_) break;
     ++node.running;
     *++top_ = {&node, begin_, 0};
+    running_.push_back(frame);
   }
+  last_running_ = top_;
+}
+
+void ThreadTrace::EndRunning(const void* frame) {
+  auto kept = running_.end();
+  while (kept != running_.begin() && kept[-1] != frame) --kept;
+  if (kept == running_.begin() && frame != nullptr) return;
+  running_.erase(kept, running_.end());
+  last_running_ = slots_.data() + running_.size();
+  Ticks now = TickClock::Now();
+  off_cpu_.Follow(now);
+  LeaveDownTo(last_running_ + 1, now);
 }
 
 CallNode& ThreadTrace::PushTooDeep() {

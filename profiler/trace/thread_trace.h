@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "profiler/base/clock.h"
 #include "profiler/base/error.h"
@@ -60,6 +61,12 @@ class OffCpu {
   uint64_t looks_ = 0;
 };
 
+/// A call that had begun before the tracing did.
+struct RunningCall {
+  Key key = nullptr;
+  const void* frame = nullptr;  ///< tells it from the others that run, where ends are not told
+};
+
 /// Where a traced thread begins.
 struct ThreadStart {
   pid_t tid = 0;
@@ -78,7 +85,7 @@ class ThreadTrace {
 
   /// For the calling thread. `watch` and `rate` outlive it. Fails where there is no address space.
   static Result<std::unique_ptr<ThreadTrace>> Begin(const ThreadStart& start,
-                                                    std::span<const Key> running, KeyWatch& watch,
+                                                    std::span<const RunningCall> running, KeyWatch& watch,
                                                     const TickRate& rate);
 
   /// A call begins.
@@ -97,6 +104,20 @@ class ThreadTrace {
     off_cpu_.Follow(now);
     Charge(*slot, now);
     top_ = slot - 1;
+  }
+
+  /// What was entered last could not begin: it does not count.
+  void TakeBack(Key key) {
+    if (top_->node->key == key) --top_->node->calls;
+    Leave(key);
+  }
+
+  /// For hooks that are not told when calls end that had begun before: whether what is entered next
+  /// is called by one of these; then ReturnTo says which. What was within that has ended. Does
+  /// nothing where `frame` is none of them; nullptr: they have all ended.
+  bool IsAmongRunning() const { return top_ <= last_running_; }
+  void ReturnTo(const void* frame) {
+    if (running_.empty() ? frame != nullptr : running_.back() != frame) EndRunning(frame);
   }
 
   /// How many calls are open; those that ran before the tracing among them.
@@ -147,9 +168,11 @@ class ThreadTrace {
   CallNode& PushTooDeep();
   void LeaveOutOfOrder(Key key);
   void LeaveDownTo(Slot* slot, Ticks now);
-  void BeginRunning(std::span<const Key> running);
+  void EndRunning(const void* frame);
+  void BeginRunning(std::span<const RunningCall> running);
 
   Slot* top_;  // the innermost open call; the first slot is the root's
+  Slot* last_running_;
   OffCpu off_cpu_;
   CallTree tree_;
   Slot* limit_;
@@ -158,6 +181,7 @@ class ThreadTrace {
   const pid_t tid_;
   const Ticks begin_;
   Ticks end_ = 0;
+  std::vector<const void*> running_;  // the frames of what ran before, where they are known
   size_t beyond_ = 0;            // open calls that have no slot
   CallNode deepest_;             // stands in the innermost slot meanwhile: its key is nobody's
   CallNode* covered_ = nullptr;  // whose slot that is

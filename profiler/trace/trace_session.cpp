@@ -39,7 +39,7 @@ TraceSession::TraceSession(std::vector<KnownThread> threads, KeyWatch& watch)
   running_session = this;
 }
 
-ThreadTrace* TraceSession::BeginThread(std::span<const Key> running) {
+ThreadTrace* TraceSession::BeginThread(std::span<const RunningCall> running) {
   static thread_local ThreadExit exit;
   static_cast<void>(exit);
   const pthread_t self = pthread_self();

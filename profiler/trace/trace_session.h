@@ -43,7 +43,7 @@ class TraceSession {
   /// The calling thread's first event: makes current_trace. `running`: its open calls, outermost
   /// first, without that of the event. Where there is no memory the thread is not traced, which is
   /// counted.
-  ThreadTrace* BeginThread(std::span<const Key> running);
+  ThreadTrace* BeginThread(std::span<const RunningCall> running);
 
   /// Ends the traces of all threads. Once; further calls do nothing.
   void Stop();

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "pyext/hooks/eval_frame.h"
+
 namespace pystrobe::hooks {
 
 Fed fed;
@@ -14,12 +16,15 @@ trace::ThreadTrace* BeginThread(Innermost innermost) {
   if (fed.session == nullptr) return nullptr;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  std::vector<trace::Key> running;
+  std::vector<trace::RunningCall> running;
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
   bool passes = innermost == Innermost::kBegins;
   while (frame != nullptr) {
     PyCodeObject* const code = PyFrame_GetCode(frame);
-    if (!passes) running.push_back(Functions::KeyOfCode(reinterpret_cast<PyObject*>(code)));
+    if (!passes) {
+      running.push_back(
+          {Functions::KeyOfCode(reinterpret_cast<PyObject*>(code)), IdentityOf(frame)});
+    }
     passes = false;
     Py_DECREF(code);  // the frame has it
     PyFrameObject* const caller = PyFrame_GetBack(frame);

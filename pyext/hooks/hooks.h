@@ -22,14 +22,18 @@ class Hooks {
   /// From here on all threads, those that are yet to begin too, tell of their calls. Fails where
   /// somebody else has the hooks.
   virtual Result<void> Install() = 0;
-  /// No thread does any more.
-  virtual void Remove() = 0;
+  /// No thread does any more. Fails where the hooks were no longer ours, with what that means for
+  /// the trace.
+  virtual Result<void> Remove() = 0;
 };
 
 /// PyEval_SetProfile: on any version. `builtins`: functions of C too.
 std::unique_ptr<Hooks> MakeSetProfileHooks(bool builtins);
-#if PY_VERSION_HEX >= 0x030C0000
-/// sys.monitoring (PEP 669), from 3.12 on.
+#if PY_VERSION_HEX < 0x030C0000
+/// Frame evaluation (PEP 523). Where the C stack runs short PyEval_SetProfile takes over.
+std::unique_ptr<Hooks> MakeFrameEvalHooks();
+#else
+/// sys.monitoring (PEP 669).
 std::unique_ptr<Hooks> MakeMonitoringHooks(bool builtins);
 #endif
 

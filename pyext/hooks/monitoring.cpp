@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 
 #include "pyext/hooks/hooks.h"
 
@@ -81,6 +82,7 @@ constexpr size_t kPythonEvents = 6;
 
 // Those that the documentation gives to profilers, and two that nobody has a claim to.
 constexpr std::array kTools = {2, 3, 4};
+constexpr const char* kName = "pystrobe";
 
 std::string TextOf(PyObject* object) {
   PyObject* const text = object == nullptr ? nullptr : PyObject_Str(object);
@@ -106,25 +108,34 @@ class MonitoringHooks final : public Hooks {
     if (auto taken = TakeTool(); !taken) return taken;
     if (SetEvents() < 0) {
       PyErr_Clear();
-      Remove();
+      static_cast<void>(Remove());
       return Fail(ErrorCode::kUnsupported, "sys.monitoring refused to tell of calls");
     }
     return {};
   }
 
-  void Remove() override {
-    if (tool_ < 0) return;
-    Drop(PyObject_CallMethod(monitoring_, "set_events", "ii", tool_, 0));
+  Result<void> Remove() override {
+    if (tool_ < 0) return {};
+    const int tool = std::exchange(tool_, -1);
+    if (!Holds(tool)) return FailAsTaken("tool id");
+    const bool tells_all = EventsOf(tool) == all_;
+    Drop(PyObject_CallMethod(monitoring_, "set_events", "ii", tool, 0));
     for (size_t i = 0; i < Count(); ++i) {
       Drop(
-          PyObject_CallMethod(monitoring_, "register_callback", "iiO", tool_, EventOf(i), Py_None));
+          PyObject_CallMethod(monitoring_, "register_callback", "iiO", tool, bits_[i], Py_None));
     }
-    Drop(PyObject_CallMethod(monitoring_, "free_tool_id", "i", tool_));
-    tool_ = -1;
+    Drop(PyObject_CallMethod(monitoring_, "free_tool_id", "i", tool));
+    if (!tells_all) return FailAsTaken("events");
+    return {};
   }
 
  private:
   size_t Count() const { return builtins_ ? kEvents.size() : kPythonEvents; }
+
+  static Result<void> FailAsTaken(const char* what) {
+    return Fail(ErrorCode::kUnsupported,
+                "the program took our {} of sys.monitoring away: calls are missing", what);
+  }
 
   static void Drop(PyObject* result) {
     if (result == nullptr) PyErr_Clear();
@@ -138,7 +149,7 @@ class MonitoringHooks final : public Hooks {
       if (holder == Py_None) {
         Py_DECREF(holder);
         PyObject* const used =
-            PyObject_CallMethod(monitoring_, "use_tool_id", "is", tool, "pystrobe");
+            PyObject_CallMethod(monitoring_, "use_tool_id", "is", tool, kName);
         const bool is_ours = used != nullptr;
         Drop(used);
         if (!is_ours) continue;
@@ -152,10 +163,10 @@ class MonitoringHooks final : public Hooks {
                         "all of sys.monitoring's tool ids for profilers are taken: {}", holders);
   }
 
-  int EventOf(size_t i) const {
+  // Its bit in sys.monitoring.events.
+  int EventOf(const char* name) const {
     PyObject* const events = PyObject_GetAttrString(monitoring_, "events");
-    PyObject* const event =
-        events == nullptr ? nullptr : PyObject_GetAttrString(events, kEvents[i].name);
+    PyObject* const event = events == nullptr ? nullptr : PyObject_GetAttrString(events, name);
     const int bit = event == nullptr ? 0 : static_cast<int>(PyLong_AsLong(event));
     Py_XDECREF(event);
     Py_XDECREF(events);
@@ -163,28 +174,42 @@ class MonitoringHooks final : public Hooks {
   }
 
   int SetEvents() {
-    int all = 0;
     for (size_t i = 0; i < Count(); ++i) {
       auto* const callback = PyObject_New(Callback, &callback_type);
       if (callback == nullptr) return -1;
       callback->call = kEvents[i].callback;
-      const int event = EventOf(i);
+      bits_[i] = EventOf(kEvents[i].name);
       PyObject* const before =
-          PyObject_CallMethod(monitoring_, "register_callback", "iiO", tool_, event, callback);
+          PyObject_CallMethod(monitoring_, "register_callback", "iiO", tool_, bits_[i], callback);
       Py_DECREF(callback);
       if (before == nullptr) return -1;
       Py_DECREF(before);
       // The end of a call of C comes with its beginning, and may not be asked for by itself.
-      if (i <= kPythonEvents) all |= event;
+      if (i <= kPythonEvents) all_ |= bits_[i];
     }
-    PyObject* const set = PyObject_CallMethod(monitoring_, "set_events", "ii", tool_, all);
+    PyObject* const set = PyObject_CallMethod(monitoring_, "set_events", "ii", tool_, all_);
     Py_XDECREF(set);
     return set == nullptr ? -1 : 0;
+  }
+
+  bool Holds(int tool) const {
+    PyObject* const holder = PyObject_CallMethod(monitoring_, "get_tool", "i", tool);
+    const bool holds = TextOf(holder) == kName;
+    Drop(holder);
+    return holds;
+  }
+  int EventsOf(int tool) const {
+    PyObject* const events = PyObject_CallMethod(monitoring_, "get_events", "i", tool);
+    const int bits = events == nullptr ? 0 : static_cast<int>(PyLong_AsLong(events));
+    Drop(events);
+    return bits;
   }
 
   const bool builtins_;
   PyObject* monitoring_ = nullptr;
   int tool_ = -1;
+  std::array<int, kEvents.size()> bits_{};
+  int all_ = 0;  // that were asked for
 };
 
 }  // namespace

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <Python.h>
 #include <frameobject.h>
+#include <fmt/format.h>
 #include <opcode.h>
+
+#include <set>
 
 #include "pyext/hooks/hooks.h"
 
@@ -47,6 +50,16 @@ bool GoesOn(PyFrameObject* frame, const PyCodeObject* code) {
 #endif
 }
 
+// A generator that ends, or is thrown something, before its first step: up to 3.10 that looks like
+// a call.
+bool NeverBegan([[maybe_unused]] PyFrameObject* frame) {
+#if PY_VERSION_HEX < 0x030B0000
+  return frame->f_lasti < 0;
+#else
+  return false;
+#endif
+}
+
 void OnFunctionOfC(PyObject* callable, bool begins) {
   trace::ThreadTrace* const trace = CurrentTrace(Innermost::kIsRunning);
   if (trace == nullptr) return;
@@ -65,7 +78,7 @@ int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
           CurrentTrace(begins ? Innermost::kBegins : Innermost::kIsRunning);
       if (trace != nullptr) {
         if (!begins) {
-          trace->Leave(key);
+          NeverBegan(frame) ? trace->TakeBack(key) : trace->Leave(key);
         } else if (GoesOn(frame, code)) {
           trace->Resume(key);
         } else {
@@ -88,17 +101,50 @@ int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
   return 0;
 }
 
-void SetInAllThreads(Py_tracefunc function) {
-#if PY_VERSION_HEX >= 0x030C0000
-  PyEval_SetProfileAllThreads(function, nullptr);
-#else
+// The threads that were given our hook, by their states' ids.
+std::set<uint64_t> hooked;
+
+template <typename Visit>
+void ForEachThread(const Visit& visit) {
   PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
-  for (; thread != nullptr; thread = PyThreadState_Next(thread)) {
-    // What somebody has set since is left.
-    if (function == nullptr && thread->c_profilefunc != &OnEvent) continue;
-    if (_PyEval_SetProfile(thread, function, nullptr) < 0) PyErr_Clear();
-  }
+  for (; thread != nullptr; thread = PyThreadState_Next(thread)) visit(thread);
+}
+
+void SetInAllThreads() {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyEval_SetProfileAllThreads(&OnEvent, nullptr);
+#else
+  ForEachThread([](PyThreadState* thread) {
+    if (_PyEval_SetProfile(thread, &OnEvent, nullptr) < 0) PyErr_Clear();
+  });
 #endif
+  ForEachThread([](PyThreadState* thread) { hooked.insert(thread->id); });
+}
+
+// Returns how many threads had it taken away by others; what these have set is left.
+size_t RemoveFromAllThreads() {
+  [[maybe_unused]] size_t of_others = 0;
+  size_t lost = 0;
+  ForEachThread([&](PyThreadState* thread) {
+    if (thread->c_profilefunc == &OnEvent) return;
+    of_others += thread->c_profilefunc != nullptr ? 1 : 0;
+    lost += hooked.contains(thread->id) ? 1 : 0;
+  });
+  hooked.clear();
+#if PY_VERSION_HEX >= 0x030C0000
+  if (of_others == 0) {
+    PyEval_SetProfileAllThreads(nullptr, nullptr);
+  } else if (PyThreadState_Get()->c_profilefunc == &OnEvent) {
+    // There is no taking it from single other threads. It does nothing in them any more.
+    PyEval_SetProfile(nullptr, nullptr);
+  }
+#else
+  ForEachThread([](PyThreadState* thread) {
+    if (thread->c_profilefunc != &OnEvent) return;
+    if (_PyEval_SetProfile(thread, nullptr, nullptr) < 0) PyErr_Clear();
+  });
+#endif
+  return lost;
 }
 
 // What `threading` has each new thread call with its first event: that thread's hooks are set then,
@@ -108,6 +154,7 @@ PyObject* OnNewThread(PyObject*, PyObject* arguments) {
   if (!PyArg_UnpackTuple(arguments, "trace", 3, 3, &frame, &event, &argument)) return nullptr;
   if (fed.session == nullptr) Py_RETURN_NONE;
   PyEval_SetProfile(&OnEvent, nullptr);
+  hooked.insert(PyThreadState_Get()->id);
   if (PyUnicode_CompareWithASCIIString(event, "call") == 0) {
     OnEvent(nullptr, reinterpret_cast<PyFrameObject*>(frame), PyTrace_CALL, nullptr);
   }
@@ -123,9 +170,11 @@ class SetProfileHooks final : public Hooks {
   const char* name() const override { return "PyEval_SetProfile"; }
 
   Result<void> Install() override {
-    PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
-    for (; thread != nullptr; thread = PyThreadState_Next(thread)) {
-      if (thread->c_profilefunc == nullptr) continue;
+    bool is_taken = false;
+    ForEachThread([&](PyThreadState* thread) {
+      is_taken = is_taken || (thread->c_profilefunc != nullptr && thread->c_profilefunc != &OnEvent);
+    });
+    if (is_taken) {
       return FailWithHint(ErrorCode::kUnsupported,
                           "Stop it first (sys.setprofile(None)), or leave it the calls.",
                           "another profiler has the hook of a thread (sys.setprofile)");
@@ -140,12 +189,12 @@ class SetProfileHooks final : public Hooks {
       Py_DECREF(threading);
     }
     if (PyErr_Occurred() != nullptr) PyErr_Clear();
-    SetInAllThreads(&OnEvent);
+    SetInAllThreads();
     return {};
   }
 
-  void Remove() override {
-    SetInAllThreads(nullptr);
+  Result<void> Remove() override {
+    const size_t lost = RemoveFromAllThreads();
     PyObject* const threading = PyImport_ImportModule("threading");
     if (threading != nullptr) {
       PyObject* const done =
@@ -154,6 +203,10 @@ class SetProfileHooks final : public Hooks {
       Py_DECREF(threading);
     }
     if (PyErr_Occurred() != nullptr) PyErr_Clear();
+    if (lost == 0) return {};
+    return Fail(ErrorCode::kUnsupported,
+                "the program set the profile hook of {} meanwhile: what they called later is missing",
+                lost == 1 ? "a thread" : fmt::format("{} threads", lost));
   }
 
  private:

@@ -24,13 +24,34 @@ using trace::CallRow;
 using trace::CallSums;
 using trace::CallTree;
 
-std::unique_ptr<hooks::Hooks> MakeHooks(const std::string& engine, bool builtins) {
-#if PY_VERSION_HEX >= 0x030C0000
-  if (engine != "setprofile") return hooks::MakeMonitoringHooks(builtins);
+using HooksMaker = std::unique_ptr<hooks::Hooks> (*)(bool builtins);
+
+// Those of this version that can tell what is asked for, the cheapest first.
+std::vector<HooksMaker> MakersOf(const std::string& engine, bool builtins) {
+  const bool any = engine == "auto";
+  std::vector<HooksMaker> makers;
+#if PY_VERSION_HEX < 0x030C0000
+  if ((any && !builtins) || engine == "frame-eval") {
+    makers.push_back([](bool) { return hooks::MakeFrameEvalHooks(); });
+  }
+#else
+  if (any || engine == "monitoring") makers.push_back(&hooks::MakeMonitoringHooks);
 #endif
-  if (engine != "monitoring") return hooks::MakeSetProfileHooks(builtins);
-  Raise({ErrorCode::kUnsupported, "sys.monitoring is there from Python 3.12 on",
-         "Use engine=\"auto\"."});
+  if (any || engine == "setprofile") makers.push_back(&hooks::MakeSetProfileHooks);
+  return makers;
+}
+
+void Check(const std::string& engine, bool builtins) {
+  if (MakersOf(engine, builtins).empty()) {
+    Raise({ErrorCode::kUnsupported,
+           engine == "monitoring" ? "sys.monitoring is there from Python 3.12 on"
+                                  : "tracing by frame evaluation is for Python 3.9 to 3.11",
+           "Use engine=\"auto\"."});
+  }
+  if (builtins && engine == "frame-eval") {
+    Raise({ErrorCode::kInvalidArgument, "frame evaluation tells of no functions of C",
+           "Use engine=\"auto\", or leave builtins out."});
+  }
 }
 
 // By their pthread_self, which is what `threading` calls their ident.
@@ -62,11 +83,11 @@ void CallTracer::Start() {
     Raise({ErrorCode::kInvalidArgument, "calls are traced in this process already",
            "Stop that first: one at a time, and each tracer once."});
   }
-  hooks_ = MakeHooks(engine_, builtins_);
+  Check(engine_, builtins_);
   functions_ = std::make_unique<hooks::Functions>();
   session_ = std::make_unique<trace::TraceSession>(ThreadsOfPython(), *functions_);
   hooks::fed = {session_.get(), functions_.get()};
-  if (auto installed = hooks_->Install(); !installed) {
+  if (auto installed = Install(); !installed) {
     hooks::fed = {};
     session_.reset();
     Raise(installed.error());
@@ -74,16 +95,26 @@ void CallTracer::Start() {
   runs_ = true;
 }
 
+Result<void> CallTracer::Install() {
+  Result<void> installed;
+  for (const HooksMaker make : MakersOf(engine_, builtins_)) {
+    hooks_ = make(builtins_);
+    installed = hooks_->Install();
+    if (installed) break;
+  }
+  return installed;
+}
+
 void CallTracer::Stop() {
   if (!std::exchange(runs_, false)) return;
-  hooks_->Remove();
+  if (auto removed = hooks_->Remove(); !removed) trouble_ = removed.error().message;
   session_->Stop();
   hooks::fed = {};
 }
 
 void CallTracer::Abandon() {
   if (!std::exchange(runs_, false)) return;
-  hooks_->Remove();
+  static_cast<void>(hooks_->Remove());
   hooks::fed = {};
   session_->Abandon();
   static_cast<void>(session_.release());
@@ -171,6 +202,7 @@ py::dict CallTracer::Facts() const {
   facts["clock_looks"] = looks;
   facts["unmatched"] = unmatched;
   facts["too_deep"] = too_deep;
+  facts["trouble"] = trouble_;
   facts["refused_threads"] = session.refused_threads();
   facts["duration_ns"] = session.rate().ToTime(session.end() - session.begin()).count();
   return facts;

@@ -18,7 +18,7 @@ namespace pystrobe::pyext {
 /// From Start to Stop, once.
 class CallTracer {
  public:
-  /// `engine`: "auto", "setprofile" or "monitoring".
+  /// `engine`: "auto", "setprofile", "frame-eval" or "monitoring".
   CallTracer(std::string engine, bool builtins) : engine_(std::move(engine)), builtins_(builtins) {}
   ~CallTracer() { Stop(); }
   CallTracer(const CallTracer&) = delete;
@@ -38,6 +38,7 @@ class CallTracer {
   pybind11::dict Facts() const;
 
  private:
+  Result<void> Install();
   const trace::TraceSession& Ended() const;
   void Hide(const std::string& below);
 
@@ -47,6 +48,7 @@ class CallTracer {
   std::unique_ptr<trace::TraceSession> session_;
   std::unique_ptr<hooks::Hooks> hooks_;
   bool runs_ = false;
+  std::string trouble_;  // why calls may be missing, for people
 };
 
 void DefineCallTracer(pybind11::module_& module);

@@ -18,10 +18,10 @@ from pystrobe._errors import Error, InvalidArgumentError
 if TYPE_CHECKING:
     from pystrobe._profile import Profile
 
-Engine = Literal["auto", "setprofile", "monitoring"]
+Engine = Literal["auto", "setprofile", "frame-eval", "monitoring"]
 CallOrder = Literal["self", "total", "self_cpu", "total_cpu", "calls"]
 
-_ENGINES = ("auto", "setprofile", "monitoring")
+_ENGINES = ("auto", "setprofile", "frame-eval", "monitoring")
 #: How this package begins and ends the tracing is no part of the program.
 _HIDDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
@@ -74,8 +74,9 @@ class Tracer:
 
     :param builtins: functions of C too, each of which costs time as well.
     :param engine: ``"monitoring"`` (sys.monitoring, from 3.12 on) takes a tool id that is free, and
-        nobody's; ``"setprofile"`` (PyEval_SetProfile) is there on every version. ``"auto"``: the
-        cheapest of these.
+        nobody's; ``"frame-eval"`` (PEP 523, up to 3.11) evaluates with what was set before, and
+        hands over to ``"setprofile"`` where the C stack runs short; ``"setprofile"``
+        (PyEval_SetProfile) is there on every version. ``"auto"``: the cheapest that can be had.
     :raises InvalidArgumentError: for any other value.
     """
 
@@ -122,6 +123,11 @@ class Tracer:
     def engine(self) -> str:
         """What tells of the calls."""
         return self._tracer.engine
+
+    @property
+    def trouble(self) -> str:
+        """Why calls may be missing, where they may: somebody took the hooks away meanwhile."""
+        return str(self._tracer.facts()["trouble"])
 
     @property
     def cpu_clock(self) -> str:
@@ -235,6 +241,8 @@ def _table(rows: tuple[FunctionCalls, ...], top: int, tracer: Tracer) -> str:
     lines.append("self: in the function itself; total: in all that it called, too; +: and a call")
     lines.append("that had begun before")
     lines.append(f"Every call by {tracer.engine}; CPU time by {tracer.cpu_clock}.")
+    if tracer.trouble:
+        lines.append(f"Not every call: {tracer.trouble}.")
     return "\n".join(lines)
 
 

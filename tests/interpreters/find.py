@@ -5,21 +5,26 @@ fetch.sh put in place. As a program it prints one line for each:
 
     VERSION PATH direct|chroot:ROOT gil|ft
 
-PATH is as seen inside ROOT. Interpreters that do not start are left out; PyPy and the like too.
+or, with --headers [NAME...], of all or of those NAMES, what CMake builds the package for them from
+(PYSTROBE_OTHER_PYTHONS). PATH is as seen inside ROOT. Interpreters that do not start are left out; PyPy and the like too.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 OLDEST = (3, 8)
+OLDEST_OWN = (3, 9)  #: of those that can import the package
 _PROBE = """
 import sys, sysconfig
 assert sys.implementation.name == "cpython"
 print("%d.%d.%d" % sys.version_info[:3], int(bool(sysconfig.get_config_var("Py_GIL_DISABLED"))))
+print(sysconfig.get_path("include"))
+print(sysconfig.get_config_var("EXT_SUFFIX"))
 """
 
 
@@ -29,6 +34,8 @@ class Interpreter:
     path: str  #: of the executable, inside `root` if there is one
     root: str | None  #: a root directory to chroot into, or None
     free_threaded: bool
+    include: str = ""  #: the directory of Python.h as seen from here; it may not be there
+    suffix: str = ""  #: of extension modules
 
     @property
     def minor(self) -> tuple[int, int]:
@@ -62,8 +69,8 @@ def _probe(path: str, root: str | None = None) -> Interpreter | None:
         return None
     if answer.returncode != 0:
         return None
-    version, free_threaded = answer.stdout.split()
-    found = Interpreter(version, path, root, free_threaded == "1")
+    version, free_threaded, include, suffix = answer.stdout.split()
+    found = Interpreter(version, path, root, free_threaded == "1", f"{root or ''}{include}", suffix)
     return found if found.minor >= OLDEST else None
 
 
@@ -87,7 +94,22 @@ def find() -> list[Interpreter]:
     return sorted(known, key=lambda one: (one.minor, one.free_threaded))
 
 
+def headers(names: list[str]) -> str:
+    """Of each name one, where its headers are there."""
+    chosen = {
+        one.name: f"{one.name}={one.include}={one.suffix}"
+        for one in find()
+        if (not names or one.name in names)
+        and one.minor >= OLDEST_OWN
+        and Path(one.include, "Python.h").exists()
+    }
+    return ";".join(chosen.values())
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["--headers"]:
+        print(headers(sys.argv[2:]))
+        return
     for one in find():
         how = f"chroot:{one.root}" if one.root else "direct"
         print(one.version, one.path, how, "ft" if one.free_threaded else "gil")

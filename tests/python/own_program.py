@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from typing import Any
 
 import pytest
+from own_interpreters import THIS, Own
 
 WORK = """
 import time
@@ -37,10 +37,13 @@ def work(rounds):
 MODES = pytest.mark.parametrize("mode", ["cpu", "wall"])
 
 
-def run(code: str, mode: str = "", **options: object) -> subprocess.CompletedProcess[str]:
+def run(
+    code: str, mode: str = "", by: Own = THIS, **options: object
+) -> subprocess.CompletedProcess[str]:
     """Runs a program that has WORK, and MODE."""
     return subprocess.run(
-        [sys.executable, "-c", f"MODE = {mode!r}\n{WORK}{code}"],
+        [*by.command, "-c", f"MODE = {mode!r}\n{WORK}{code}"],
+        env=by.environment(),
         capture_output=True,
         text=True,
         timeout=120,
@@ -48,10 +51,8 @@ def run(code: str, mode: str = "", **options: object) -> subprocess.CompletedPro
     )  # type: ignore[call-overload]
 
 
-def answer(code: str, mode: str = "") -> dict[str, Any]:
+def answer(code: str, mode: str = "", by: Own = THIS) -> Any:
     """What the program prints as JSON on its last line."""
-    finished = run(code, mode)
+    finished = run(code, mode, by)
     assert finished.returncode == 0, finished.stderr
-    result = json.loads(finished.stdout.splitlines()[-1])
-    assert isinstance(result, dict)
-    return result
+    return json.loads(finished.stdout.splitlines()[-1])

@@ -6,14 +6,39 @@ from __future__ import annotations
 import pstats
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from own_interpreters import Own, own_interpreters
 from own_program import answer, run
 
-ENGINES = ["setprofile", *(["monitoring"] if sys.version_info >= (3, 12) else [])]
-each_engine = pytest.mark.parametrize("engine", ENGINES)
+
+@dataclass(frozen=True)
+class Way:
+    """An interpreter, and how it is to tell of calls."""
+
+    by: Own
+    engine: str
+
+
+def ways() -> list[Way]:
+    return [
+        Way(own, engine)
+        for own in own_interpreters()
+        for engine in ("setprofile", "monitoring" if own.minor >= (3, 12) else "frame-eval")
+    ]
+
+
+def name_of_way(way: Way) -> str:
+    return f"{way.by.name}-{way.engine}"
+
+
+each_engine = pytest.mark.parametrize("way", ways(), ids=name_of_way)
+each_but_frame_eval = pytest.mark.parametrize(
+    "way", [way for way in ways() if way.engine != "frame-eval"], ids=name_of_way
+)
 
 COUNTING = """
 import asyncio, collections, contextlib, json, random, threading
@@ -34,8 +59,8 @@ def found(tracer, names):
 """
 
 
-def told(engine: str, code: str) -> dict[str, Any]:
-    return answer(f"ENGINE = {engine!r}\n{COUNTING}{code}")
+def told(way: Way, code: str) -> Any:
+    return answer(f"ENGINE = {way.engine!r}\n{COUNTING}{code}", by=way.by)
 
 
 PROGRAMS = {
@@ -149,9 +174,9 @@ def work():
 
 @each_engine
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_counts_are_those_of_the_program(engine: str, program: str) -> None:
+def test_counts_are_those_of_the_program(way: Way, program: str) -> None:
     said = told(
-        engine,
+        way,
         PROGRAMS[program] + "tracer = traced(work)\n"
         "print(json.dumps({'found': found(tracer, COUNTS), 'true': COUNTS}))",
     )
@@ -160,10 +185,10 @@ def test_counts_are_those_of_the_program(engine: str, program: str) -> None:
 
 
 @each_engine
-def test_counts_of_any_program(engine: str) -> None:
+def test_counts_of_any_program(way: Way) -> None:
     """Functions that call each other, raise and yield as chance will have it."""
     said = told(
-        engine,
+        way,
         """
 def make(name):
     def plain(depth):
@@ -212,9 +237,9 @@ print(json.dumps({'found': found(tracer, COUNTS), 'true': COUNTS}))
 
 
 @each_engine
-def test_threads_before_and_after(engine: str) -> None:
+def test_threads_before_and_after(way: Way) -> None:
     said = told(
-        engine,
+        way,
         """
 def task():
     for _ in range(100):
@@ -251,9 +276,9 @@ print(json.dumps({
 
 
 @each_engine
-def test_times_are_elapsed_and_of_the_cpu(engine: str) -> None:
+def test_times_are_elapsed_and_of_the_cpu(way: Way) -> None:
     said = told(
-        engine,
+        way,
         """
 def program():
     global used, told_wall
@@ -279,9 +304,9 @@ print(json.dumps({"wall": told_wall, "used": used,
 
 
 @each_engine
-def test_recursive_calls_are_not_counted_twice(engine: str) -> None:
+def test_recursive_calls_are_not_counted_twice(way: Way) -> None:
     said = told(
-        engine,
+        way,
         """
 def down(n):
     if n:
@@ -299,10 +324,10 @@ print(json.dumps({"calls": row.calls, "recursive": row.recursive_calls, "total":
     assert 0.05 <= said["total"] < 0.5
 
 
-@each_engine
-def test_functions_of_c_are_told_where_asked_for(engine: str) -> None:
+@each_but_frame_eval
+def test_functions_of_c_are_told_where_asked_for(way: Way) -> None:
     said = told(
-        engine,
+        way,
         """
 def work():
     for word in ("a", "b"):
@@ -323,40 +348,42 @@ print(json.dumps({"with": {row.function: row.calls for row in with_c.stats() if 
 
 
 @each_engine
-def test_every_file_has_the_calls(engine: str, tmp_path: Path) -> None:
+def test_every_file_has_the_calls(way: Way, tmp_path: Path) -> None:
     names = ["work.pstats", "work.html", "work.strobe", "work.pb.gz", "work.collapsed"]
+    folder = way.by.directory(tmp_path)
     finished = run(
         f"""
 import pystrobe
 def fib(n):
     return n if n < 2 else fib(n - 1) + fib(n - 2)
-with pystrobe.Tracer(engine={engine!r}) as tracer:
+with pystrobe.Tracer(engine={way.engine!r}) as tracer:
     fib(10)
 for name in {names!r}:
-    tracer.save("{tmp_path}/" + name)
+    tracer.save("{way.by.seen(folder)}/" + name)
 tracer.print()
 tracer.profile().print()
-"""
+""",
+        by=way.by,
     )
     assert finished.returncode == 0, finished.stderr
     assert "         177 " in finished.stdout
     assert "every call of Python traced, 177 calls" in " ".join(finished.stdout.split())
-    stats: Any = pstats.Stats(str(tmp_path / "work.pstats"))
+    stats: Any = pstats.Stats(str(folder / "work.pstats"))
     ((primitive, calls, *_),) = [
         sums[:2] for key, sums in stats.stats.items() if key[2].endswith("fib")
     ]
     assert (primitive, calls) == (1, 177)
-    collapsed = (tmp_path / "work.collapsed").read_text().splitlines()
+    collapsed = (folder / "work.collapsed").read_text().splitlines()
     assert sum(int(line.rpartition(" ")[2]) for line in collapsed if "fib" in line) == 177
-    assert all((tmp_path / name).stat().st_size > 100 for name in names)
+    assert all((folder / name).stat().st_size > 100 for name in names)
 
 
 @each_engine
-def test_a_program_runs_as_without_it(engine: str) -> None:
+def test_a_program_runs_as_without_it(way: Way) -> None:
     finished = run(
         f"""
 import os, sys, pystrobe
-tracer = pystrobe.Tracer(engine={engine!r})
+tracer = pystrobe.Tracer(engine={way.engine!r})
 tracer.start()
 def child():
     return 41 + 1
@@ -365,15 +392,16 @@ if pid == 0:
     os._exit(child())
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 sys.exit(7)
-"""
+""",
+        by=way.by,
     )
     assert (finished.returncode, finished.stdout, finished.stderr) == (7, "42\n", "")
 
 
 @each_engine
-def test_again_and_again(engine: str) -> None:
+def test_again_and_again(way: Way) -> None:
     said = told(
-        engine,
+        way,
         """
 def step():
     pass
@@ -385,19 +413,20 @@ print(json.dumps({"counts": sorted(counts)}))
 
 
 @each_engine
-def test_one_at_a_time(engine: str) -> None:
+def test_one_at_a_time(way: Way) -> None:
     finished = run(
         f"""
 import pystrobe
 def step(): pass
-with pystrobe.Tracer(engine={engine!r}) as first:
+with pystrobe.Tracer(engine={way.engine!r}) as first:
     try:
-        pystrobe.Tracer(engine={engine!r}).start()
+        pystrobe.Tracer(engine={way.engine!r}).start()
     except pystrobe.Error as error:
         print(error.message)
     step()
 print(sum(row.calls for row in first.stats() if row.function == "step"))
-"""
+""",
+        by=way.by,
     )
     assert finished.returncode == 0, finished.stderr
     assert "traced in this process already" in finished.stdout
@@ -423,6 +452,84 @@ print(sys.getprofile() is not None)
     assert finished.stdout.splitlines()[-1] == "True"
 
 
+@pytest.mark.parametrize("by", own_interpreters(), ids=lambda by: by.name)
+def test_auto_is_the_cheapest_that_can_tell(by: Own) -> None:
+    said = answer(
+        """
+import json, pystrobe
+def engine(**options):
+    with pystrobe.Tracer(**options) as tracer:
+        pass
+    return tracer.engine
+print(json.dumps([engine(), engine(builtins=True)]))
+""",
+        by=by,
+    )
+    assert said == (
+        ["sys.monitoring", "sys.monitoring"]
+        if by.minor >= (3, 12)
+        else ["frame evaluation", "PyEval_SetProfile"]
+    )
+
+
+@each_engine
+def test_recursion_ends_where_it_ends_without(way: Way) -> None:
+    said = told(
+        way,
+        """
+import sys
+def endless():
+    depth[-1] += 1
+    endless()
+def work():
+    depth.append(0)
+    with contextlib.suppress(RecursionError):
+        endless()
+depth = []
+traced(work)   # from the same depth as
+class Untraced:
+    def __enter__(self): pass
+    def __exit__(self, *_): pass
+def untraced(work):
+    with Untraced():
+        work()
+untraced(work)
+print(json.dumps(depth))
+""",
+    )
+    assert said[0] == said[1] > 500
+
+
+@each_engine
+def test_recursion_may_be_as_deep_as_without(way: Way) -> None:
+    """A call of Python needs no C stack from 3.11 on, one through an evaluator of frames does."""
+    said = told(
+        way,
+        """
+import sys
+def down(n):
+    return n if n == 0 else down(n - 1)
+sys.setrecursionlimit(10**6)
+down(DEPTH)
+tracer = traced(lambda: (down(DEPTH), down(3)))
+print(json.dumps([found(tracer, ["down"])["down"], tracer.trouble]))
+""".replace("DEPTH", "100_000" if way.by.minor >= (3, 11) else "12_000"),
+    )
+    depth = 100_000 if way.by.minor >= (3, 11) else 12_000
+    assert said == [depth + 1 + 4, ""]
+
+
+@each_but_frame_eval
+def test_the_hook_being_taken_away_is_told(way: Way) -> None:
+    take = {
+        "setprofile": "import sys; sys.setprofile(None)",
+        "monitoring": "import sys; [sys.monitoring.free_tool_id(i) for i in (2, 3, 4)"
+        " if sys.monitoring.get_tool(i)]",
+    }[way.engine]
+    said = told(way, f"print(json.dumps(traced(lambda: exec({take!r})).trouble))")
+    assert "missing" in said
+
+
 def test_wrong_use_is_told() -> None:
     code = """
 import pystrobe
@@ -437,5 +544,5 @@ except pystrobe.Error as error:
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "no such engine: 'fast'" in said.stdout
-    assert "one of auto, setprofile, monitoring" in said.stdout
+    assert "one of auto, setprofile, frame-eval, monitoring" in said.stdout
     assert "there is nothing yet" in said.stdout

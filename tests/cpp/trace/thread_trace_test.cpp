@@ -27,7 +27,7 @@ class Keys : public KeyWatch {
 /// The trace of the thread that makes it.
 class Traced {
  public:
-  explicit Traced(std::vector<Key> running = {})
+  explicit Traced(std::vector<RunningCall> running = {})
       : trace_(*ThreadTrace::Begin({gettid(), TickClock::Now(), ThreadCpuNow()}, running, watch_,
                                    rate_)) {}
   ThreadTrace& operator*() { return *trace_; }
@@ -58,6 +58,44 @@ void Spin(Nanoseconds cpu) {
 }
 
 double Ms(Nanoseconds time) { return static_cast<double>(time.count()) / 1e6; }
+
+TEST(ThreadTrace, WhatCouldNotBeginDoesNotCount) {
+  Traced trace;
+  trace->Enter(KeyOf(0));
+  trace->Enter(KeyOf(1));
+  trace->TakeBack(KeyOf(1));
+  trace->Leave(KeyOf(0));
+  EXPECT_EQ(trace->depth(), 0U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0)})->calls, 1U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(1)})->calls, 0U);
+}
+
+// As where an evaluator of frames sees only the calls that begin.
+TEST(ThreadTrace, WhatRanBeforeEndsUntoldOnceItsCallerGoesOn) {
+  const char frames[3] = {};
+  Traced trace({{KeyOf(0), &frames[0]}, {KeyOf(1), &frames[1]}, {KeyOf(2), &frames[2]}});
+  const auto call = [&trace](const void* caller, Key key) {
+    if (trace->IsAmongRunning()) trace->ReturnTo(caller);
+    trace->Enter(key);
+    EXPECT_FALSE(trace->IsAmongRunning());
+    trace->Leave(key);
+  };
+  call(&frames[2], KeyOf(5));
+  EXPECT_EQ(trace->depth(), 3U);
+  call(&frames[0], KeyOf(6));
+  EXPECT_EQ(trace->depth(), 1U);
+  const char other = 0;
+  call(&other, KeyOf(7));
+  EXPECT_EQ(trace->depth(), 1U) << "who calls is not known";
+  call(nullptr, KeyOf(8));
+  EXPECT_EQ(trace->depth(), 0U);
+  call(nullptr, KeyOf(8));
+  EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(1), KeyOf(2), KeyOf(5)})->calls, 1U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(6)})->calls, 1U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(7)})->calls, 1U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(8)})->calls, 2U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(1), KeyOf(2)})->running, 1U);
+}
 
 TEST(ThreadTrace, CountsWhatIsEnteredAndNotWhatGoesOn) {
   Traced trace;
@@ -130,7 +168,7 @@ TEST(ThreadTrace, TheEndOfWhatNeverBeganIsPassedOver) {
 }
 
 TEST(ThreadTrace, CallsThatRunAlreadyAreToldApart) {
-  Traced trace({KeyOf(0), KeyOf(1)});
+  Traced trace({{KeyOf(0)}, {KeyOf(1)}});
   trace->Enter(KeyOf(2));
   trace->Leave(KeyOf(2));
   trace->Leave(KeyOf(1));

@@ -94,7 +94,7 @@ TEST(TraceSession, AThreadThatWasThereBeganWithIt) {
   NoWatch watch;
   TraceSession session({{pthread_self(), ThreadCpuNow()}}, watch);
   usleep(20'000);
-  const Key running[] = {KeyOf(0)};
+  const RunningCall running[] = {{KeyOf(0)}};
   session.BeginThread(running);
   session.Stop();
   const ThreadTrace& trace = *session.threads().front();

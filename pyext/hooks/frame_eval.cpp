@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <Python.h>
+
+#include "pyext/hooks/hooks.h"
+
+// Up to 3.11. Later ones lose more by it than by sys.monitoring, and their depth of recursion.
+#if PY_VERSION_HEX < 0x030C0000
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "pyext/hooks/eval_frame.h"
+
+namespace pystrobe::hooks {
+namespace {
+
+// PEP 523: what evaluates the frames of an interpreter can be set. Ours tells of the call, lets the
+// one before evaluate it, and tells of its end; a frame that raises comes back, too. Functions of C
+// have no frames.
+_PyFrameEvalFunction evaluates = nullptr;
+// Nothing is told by us any more: of the frames that we have open the end is not either.
+bool is_silent = true;
+
+// Every frame that is evaluated through us needs room on the C stack, which from 3.11 on a call of
+// Python does not otherwise: a program that recurses deeply must not end by it.
+struct Stack {
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+  uintptr_t short_below = 0;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local Stack stack;
+
+Stack StackOfThisThread() {
+  constexpr uintptr_t kMostKept = uintptr_t{1} << 20;
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return {};
+  void* address = nullptr;
+  size_t size = 0;
+  pthread_attr_getstack(&attributes, &address, &size);
+  pthread_attr_destroy(&attributes);
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  return {begin, begin + size, begin + std::min<uintptr_t>(size / 4, kMostKept)};
+}
+
+// Elsewhere than on the thread's own stack (coroutines of C) nothing is known.
+bool IsStackShort() {
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  return here < stack.short_below && here >= stack.begin;
+}
+
+trace::ThreadTrace* Begin() {
+  trace::ThreadTrace* const trace = BeginThread(Innermost::kIsRunning);
+  if (trace != nullptr) stack = StackOfThisThread();
+  return trace;
+}
+
+class FrameEvalHooks;
+FrameEvalHooks* installed = nullptr;
+void GoOnWithoutStack();
+
+PyObject* Evaluate(PyThreadState* thread, EvalFrame* frame, int throws) {
+  if (is_silent) [[unlikely]]
+    return evaluates(thread, frame, throws);
+  trace::ThreadTrace* trace = trace::current_trace;
+  if (trace == nullptr) [[unlikely]]
+    trace = Begin();
+  if (trace == nullptr || MakesGenerator(frame)) return evaluates(thread, frame, throws);
+  if (IsStackShort()) [[unlikely]] {
+    GoOnWithoutStack();
+    return evaluates(thread, frame, throws);
+  }
+  if (trace->IsAmongRunning()) [[unlikely]]
+    trace->ReturnTo(RunningFrame(thread));
+  const trace::Key key = frame->f_code;
+  if (throws != 0 || GoesOn(frame)) {
+    trace->Resume(key);
+  } else {
+    trace->Enter(key);
+  }
+  PyObject* const result = evaluates(thread, frame, throws);
+  // Meanwhile the tracing may have ended, or that of another session begun.
+  if (trace != trace::current_trace || is_silent) [[unlikely]]
+    return result;
+  if (result == nullptr && throws == 0 && NeverBegan(frame)) [[unlikely]] {
+    trace->TakeBack(key);  // the limit of recursion
+  } else {
+    trace->Leave(key);
+  }
+  return result;
+}
+
+class FrameEvalHooks final : public Hooks {
+ public:
+  const char* name() const override {
+    return rest_ == nullptr ? "frame evaluation" : "frame evaluation, then PyEval_SetProfile";
+  }
+
+  Result<void> Install() override {
+    PyInterpreterState* const interpreter = PyInterpreterState_Get();
+    const _PyFrameEvalFunction now = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+    if (is_below_another_) {
+      return FailWithHint(ErrorCode::kUnsupported, "Use engine=\"setprofile\".",
+                          "another frame evaluator was set over that of an earlier trace");
+    }
+    evaluates = now;
+    installed = this;
+    is_silent = false;
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, &Evaluate);
+    return {};
+  }
+
+  Result<void> Remove() override {
+    if (rest_ != nullptr) return rest_->Remove();
+    is_silent = true;
+    return TakeAway();
+  }
+
+  // PyEval_SetProfile needs no stack. It tells of the end of what we have told the beginning of.
+  void GoOnBySetProfile() {
+    is_silent = true;
+    static_cast<void>(TakeAway());
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    rest_ = MakeSetProfileHooks(false);
+    if (auto set = rest_->Install(); !set) rest_ = MakeSilence(set.error());
+    PyErr_Restore(type, value, traceback);
+  }
+
+ private:
+  // What calls us we cannot take away.
+  static Result<void> TakeAway() {
+    PyInterpreterState* const interpreter = PyInterpreterState_Get();
+    if (_PyInterpreterState_GetEvalFrameFunc(interpreter) != &Evaluate) {
+      is_below_another_ = true;
+      return Fail(ErrorCode::kUnsupported,
+                  "another frame evaluator was set meanwhile: calls may be missing");
+    }
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluates);
+    return {};
+  }
+
+  static std::unique_ptr<Hooks> MakeSilence(Error why);
+
+  static inline bool is_below_another_ = false;
+  std::unique_ptr<Hooks> rest_;
+};
+
+// Stands for hooks that could not be had.
+class Silence final : public Hooks {
+ public:
+  explicit Silence(Error why) : why_(std::move(why)) {}
+  const char* name() const override { return "nothing"; }
+  Result<void> Install() override { return std::unexpected(why_); }
+  Result<void> Remove() override {
+    return Fail(ErrorCode::kUnsupported,
+                "the C stack was too short to trace on by frame evaluation, and {}: what came "
+                "later is missing",
+                why_.message);
+  }
+
+ private:
+  Error why_;
+};
+
+std::unique_ptr<Hooks> FrameEvalHooks::MakeSilence(Error why) {
+  return std::make_unique<Silence>(std::move(why));
+}
+
+[[gnu::cold, gnu::noinline]] void GoOnWithoutStack() { installed->GoOnBySetProfile(); }
+
+}  // namespace
+
+std::unique_ptr<Hooks> MakeFrameEvalHooks() { return std::make_unique<FrameEvalHooks>(); }
+
+}  // namespace pystrobe::hooks
+
+#endif
