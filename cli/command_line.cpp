@@ -22,6 +22,7 @@ Usage: pystrobe VERB [options]
 
   attach PID             sample a running process until Ctrl-C or its end
   run SCRIPT [args]      start a program and sample it (-m MODULE, -- COMMAND)
+  trace SCRIPT [args]    start a program and trace every call (-m MODULE)
   dump PID               print every thread's stack as it is now
   report FILE.strobe     print or convert what was recorded
   doctor [PID]           check everything that could stand in the way
@@ -33,13 +34,15 @@ Examples:
   pystrobe attach 1234                      a table of where the time goes
   pystrobe attach 1234 -d 10 -o out.html    ten seconds, and a flame graph
   pystrobe run script.py                    the same for a program of yours
+  pystrobe trace script.py                  how often is what called?
   pystrobe dump 1234                        what is it doing right now?
 
-Exit status: 0 success, 1 failure, 2 wrong usage; of run: the program's own.
+Exit status: 0 success, 1 failure, 2 wrong usage; of run and trace: the
+program's own.
 )";
 
-constexpr std::string_view kVerbs[] = {"attach", "run",  "dump",   "report",
-                                       "doctor", "help", "version"};
+constexpr std::string_view kVerbs[] = {"attach", "run",    "trace", "dump",
+                                       "report", "doctor", "help",  "version"};
 
 std::string UsageHint(std::string_view verb) { return fmt::format("See pystrobe {} --help", verb); }
 
@@ -227,11 +230,15 @@ void Describe(CLI::App& app, const std::string& usage, const std::string& exampl
   app.set_help_flag("-h,--help", "Print this help");
 }
 
+void AddQuiet(CLI::App& app, RawOptions& raw) {
+  app.add_flag("-q,--quiet", raw.quiet, "Print nothing but errors")->group("Output");
+}
+
 void AddRecording(CLI::App& app, RawOptions& raw) {
   AddSampling(app, raw);
   AddView(app, raw);
   AddOutput(app, raw);
-  app.add_flag("-q,--quiet", raw.quiet, "Print nothing but errors")->group("Output");
+  AddQuiet(app, raw);
 }
 
 Result<Command> ParseAttach(Words words) {
@@ -291,6 +298,45 @@ std::optional<std::array<std::string, 2>> MisplacedOutput(Words program) {
   return std::nullopt;
 }
 
+void AddPython(CLI::App& app, RawOptions& raw) {
+  app.add_option("--python", raw.python,
+                 "Interpreter for SCRIPT and -m; default\n$PYSTROBE_PYTHON, the active virtual\n"
+                 "environment's, or python3")
+      ->type_name("PATH")
+      ->group("Program");
+}
+
+/// What is behind the options of `run` and `trace`.
+Result<void> TakeProgram(const std::string& verb, Words words, RunOptions& options) {
+  options.is_command = !words.empty() && words[0] == "--";
+  if (options.is_command) words = words.subspan(1);
+  options.program.assign(words.begin(), words.end());
+  const std::string hint = fmt::format("Name a script, -m and a module{}: pystrobe {} script.py",
+                                       verb == "run" ? ", or -- and a command" : "", verb);
+  if (options.program.empty() || options.program == std::vector<std::string>{"-m"}) {
+    return Usage(hint, "{}: the program to run is missing", verb);
+  }
+  if (options.program.front().empty()) {
+    return Usage(hint, "{}: the name of the program is empty", verb);
+  }
+  return {};
+}
+
+Result<void> TakeRecord(const std::string& verb, const RawOptions& raw, RunOptions& options) {
+  if (!raw.python.empty()) options.python = raw.python;
+  auto record = UnderstandRecord(raw);
+  if (!record) return std::unexpected(record.error());
+  options.record = *std::move(record);
+  if (options.record.outputs.empty()) options.misplaced = MisplacedOutput(options.program);
+  for (const OutputRequest& output : options.record.outputs) {
+    if (output.to_stdout()) {
+      return Usage("Name a file with -o.",
+                   "{} cannot write to standard output, which is the program's", verb);
+    }
+  }
+  return {};
+}
+
 Result<Command> ParseRun(Words words) {
   RawOptions raw;
   CLI::App app(
@@ -302,11 +348,7 @@ Result<Command> ParseRun(Words words) {
            "  pystrobe run -o out.html -m http.server\n"
            "  pystrobe run -- venv/bin/uvicorn app:app\n"
            "Its child processes are not followed: attach to them.\n");
-  app.add_option("--python", raw.python,
-                 "Interpreter for SCRIPT and -m; default\n$PYSTROBE_PYTHON, the active virtual\n"
-                 "environment's, or python3")
-      ->type_name("PATH")
-      ->group("Program");
+  AddPython(app, raw);
   app.add_flag(
          "--in-process", raw.in_process,
          "Sample from inside, by CPU time (with --mode\nwall by elapsed time): the interpreter "
@@ -318,37 +360,67 @@ Result<Command> ParseRun(Words words) {
   if (!help) return std::unexpected(help.error());
   if (*help) return PrintAndExit{app.help()};
   RunOptions options;
-  words = words.subspan(count);
-  options.is_command = !words.empty() && words[0] == "--";
-  if (options.is_command) words = words.subspan(1);
-  options.program.assign(words.begin(), words.end());
-  if (options.program.empty() || options.program == std::vector<std::string>{"-m"}) {
-    return Usage("Name a script, -m and a module, or -- and a command: pystrobe run script.py",
-                 "run: the program to run is missing");
+  if (auto taken = TakeProgram("run", words.subspan(count), options); !taken) {
+    return std::unexpected(taken.error());
   }
-  if (options.program.front().empty()) {
-    return Usage("Name a script, -m and a module, or -- and a command: pystrobe run script.py",
-                 "run: the name of the program is empty");
-  }
-  if (!raw.python.empty()) options.python = raw.python;
-  if (options.is_command && options.python) {
+  if (options.is_command && !raw.python.empty()) {
     return Usage("Leave --python out, or name a script.",
                  "--python {} concerns scripts and -m, but '{}' is a command of its own",
                  raw.python, options.program[0]);
   }
-  auto record = UnderstandRecord(raw);
-  if (!record) return std::unexpected(record.error());
-  options.record = *std::move(record);
+  if (auto taken = TakeRecord("run", raw, options); !taken) return std::unexpected(taken.error());
   options.in_process = raw.in_process;
   if (options.in_process) {
     if (auto fits = CheckInProcess(raw, options); !fits) return std::unexpected(fits.error());
   }
-  if (options.record.outputs.empty()) options.misplaced = MisplacedOutput(options.program);
-  for (const OutputRequest& output : options.record.outputs) {
-    if (output.to_stdout()) {
-      return Usage("Name a file with -o.",
-                   "run cannot write to standard output, which is the program's");
-    }
+  return options;
+}
+
+Result<Command> ParseTrace(Words words) {
+  RawOptions raw;
+  CLI::App app(
+      "Starts a program, traces every call of Python, and reports on stderr when it\n"
+      "has ended: exact counts, elapsed and CPU time. Its input, output and exit status\n"
+      "are its own. The interpreter must have the Python package pystrobe.");
+  Describe(app, "trace [options] SCRIPT | -m MODULE  [args]",
+           "Examples:\n"
+           "  pystrobe trace script.py --its-own-options\n"
+           "  pystrobe trace -o out.html -o out.strobe -m package.module\n"
+           "  pystrobe trace --builtins --mode cpu script.py\n"
+           "Child processes are not traced, nor is what a killed program did.\n");
+  AddPython(app, raw);
+  app.add_option(
+         "--engine", raw.engine,
+         "What tells of the calls: auto, setprofile,\nframe-eval (to 3.11), monitoring (from "
+         "3.12 on)")
+      ->type_name("NAME")
+      ->group("Tracing");
+  app.add_flag("--builtins", raw.builtins, "Functions of C too, each of which costs time")
+      ->group("Tracing");
+  AddView(app, raw);
+  AddOutput(app, raw);
+  AddQuiet(app, raw);
+  const size_t count = CountOptionWords(app, words);
+  auto help = Parse(app, "trace", words.first(count));
+  if (!help) return std::unexpected(help.error());
+  if (*help) return PrintAndExit{app.help()};
+  RunOptions options;
+  if (auto taken = TakeProgram("trace", words.subspan(count), options); !taken) {
+    return std::unexpected(taken.error());
+  }
+  if (options.is_command) {
+    return Usage(
+        "Name a script or -m and a module; or set PYSTROBE_ENABLE=mode=trace for the command, and "
+        "have it import pystrobe.auto.",
+        "trace needs to know the interpreter, and '{}' is a command of its own",
+        options.program[0]);
+  }
+  auto trace = UnderstandTrace(raw);
+  if (!trace) return std::unexpected(trace.error());
+  options.trace = *std::move(trace);
+  options.in_process = true;
+  if (auto taken = TakeRecord("trace", raw, options); !taken) {
+    return std::unexpected(taken.error());
   }
   return options;
 }
@@ -468,10 +540,12 @@ Result<Command> ParseCommandLine(Words words) {
   }
   if (verb == "attach") return ParseAttach(words);
   if (verb == "run") return ParseRun(words);
+  if (verb == "trace") return ParseTrace(words);
   if (verb == "dump") return ParseDump(words);
   if (verb == "report") return ParseReport(words);
   if (verb == "doctor") return ParseDoctor(words);
-  std::string hint = "The verbs are attach, run, dump, report and doctor; see pystrobe --help";
+  std::string hint =
+      "The verbs are attach, run, trace, dump, report and doctor; see pystrobe --help";
   if (IsNumber(verb)) {
     hint = fmt::format("To sample a process: pystrobe attach {}", verb);
   } else if (verb.ends_with(".py")) {

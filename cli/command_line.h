@@ -46,10 +46,17 @@ struct AttachOptions {
   RecordOptions record;
 };
 
+/// Calls are traced instead of threads sampled.
+struct TraceOptions {
+  std::string engine;
+  bool builtins = false;
+};
+
 struct RunOptions {
   RecordOptions record;
   std::optional<std::string> python;  ///< --python
-  bool in_process = false;            ///< --in-process
+  bool in_process = false;            ///< --in-process; or `trace`
+  std::optional<TraceOptions> trace;  ///< of the verb `trace`
   bool is_command = false;            ///< behind "--": any program, not an argument of Python's
   std::vector<std::string>
       program;  ///< script and arguments, "-m" module and arguments, or command

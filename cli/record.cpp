@@ -104,7 +104,8 @@ std::optional<remote::EndReason> RecordingSession::Sample(remote::Sampler& sampl
   return std::nullopt;
 }
 
-Result<int> RecordingSession::LendRecording() {
+Result<int> RecordingSession::LendRecording(std::string cure) {
+  lent_cure_ = std::move(cure);
   auto fd = OpenRecording();
   if (!fd) return std::unexpected(fd.error());
   lent_ = *std::move(fd);
@@ -127,9 +128,7 @@ bool RecordingSession::SecureLent() {
 std::optional<RecordingSession::Made> RecordingSession::TakeRecording() {
   if (lent_.valid()) {
     if (SecureLent()) return Made{std::move(lent_)};
-    PrintError({ErrorCode::kNotPython, "nothing was sampled inside the program",
-                "The interpreter must have the package, which --python PATH may help with: "
-                "python3 -c 'import pystrobe'"});
+    PrintError({ErrorCode::kNotPython, "nothing was recorded inside the program", lent_cure_});
     return std::nullopt;
   }
   if (recorder_ == nullptr || !recorder_->begun()) return std::nullopt;

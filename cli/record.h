@@ -30,7 +30,8 @@ class RecordingSession {
   std::optional<remote::EndReason> Sample(remote::Sampler& sampler, bool show_progress);
 
   /// A descriptor for another process to write a recording to, in place of Sample. Ours.
-  Result<int> LendRecording();
+  /// `cure`: what to do when it writes none.
+  Result<int> LendRecording(std::string cure);
   /// From the first call after it has written something, that is kept whatever comes. False: it has
   /// not yet.
   bool SecureLent();
@@ -66,6 +67,7 @@ class RecordingSession {
   std::optional<OutputFile> stream_;  // the .strobe that is written while sampling
   std::unique_ptr<store::Recorder> recorder_;
   ScopedFd lent_;
+  std::string lent_cure_;
   timespec lent_changed_{};  ///< when it was changed last, as it was lent
   bool lent_secured_ = false;
   std::optional<Error> sampling_error_;

@@ -118,7 +118,7 @@ int Run(const RunOptions& options) {
   }
   ForChild given;
   if (options.in_process) {
-    const auto descriptor = (*session)->LendRecording();
+    const auto descriptor = (*session)->LendRecording(CureInside(options));
     if (!descriptor) {
       PrintError(descriptor.error());
       return ExitCodeFor(descriptor.error());

@@ -58,7 +58,20 @@ std::vector<std::string> CommandInside(const std::vector<std::string>& command) 
   return inside;
 }
 
+std::string CureInside(const RunOptions& options) {
+  return std::string(
+             "The interpreter must have the package, which --python PATH may help with: "
+             "python3 -c 'import pystrobe'") +
+         (options.trace ? ". And the program must end by itself: one that is killed, or calls "
+                          "os._exit, leaves no trace"
+                        : "");
+}
+
 std::string SettingsInside(const RunOptions& run, int descriptor) {
+  if (run.trace) {
+    return fmt::format("mode=trace,engine={},builtins={:d},fd={}", run.trace->engine,
+                       run.trace->builtins, descriptor);
+  }
   const RecordOptions& options = run.record;
   const bool by_wall = IsByWallTime(options.view);
   std::string settings = fmt::format("mode={},rate={},fd={}", by_wall ? "wall" : "cpu",

@@ -19,6 +19,8 @@ Result<std::vector<std::string>> CommandToRun(const RunOptions& options, Environ
 
 /// The same command, sampled from inside: by way of a module of the Python package.
 std::vector<std::string> CommandInside(const std::vector<std::string>& command);
+/// What to do when the program has written no recording.
+std::string CureInside(const RunOptions& options);
 /// What $PYSTROBE_LAUNCH tells that module; the recording goes to `descriptor`.
 std::string SettingsInside(const RunOptions& run, int descriptor);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/understand.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -161,6 +163,23 @@ Result<void> CheckInProcess(const RawOptions& raw, const RunOptions& options) {
                  "by CPU time nothing is held, so --max-overhead {} limits nothing", raw.overhead);
   }
   return {};
+}
+
+Result<TraceOptions> UnderstandTrace(const RawOptions& raw) {
+  constexpr std::string_view kEngines[] = {"auto", "setprofile", "frame-eval", "monitoring"};
+  if (std::ranges::find(kEngines, raw.engine) == std::end(kEngines)) {
+    return Usage(fmt::format("It is one of {}.", fmt::join(kEngines, ", ")),
+                 "--engine '{}' is not known", raw.engine);
+  }
+  if (raw.builtins && raw.engine == "frame-eval") {
+    return Usage("Leave one of them out.",
+                 "frame evaluation tells of no functions of C, so --builtins has no effect");
+  }
+  if (raw.mode == "gil") {
+    return Usage("It is one of wall, cpu.",
+                 "traced calls do not tell who had the interpreter's lock: --mode gil");
+  }
+  return TraceOptions{raw.engine, raw.builtins};
 }
 
 Result<RecordOptions> UnderstandRecord(const RawOptions& raw) {

@@ -18,6 +18,8 @@ struct RawOptions {
   std::string rate, duration, overhead, pause = "auto";
   std::vector<std::string> outputs;
   bool in_process = false, native = false;
+  std::string engine = "auto";
+  bool builtins = false;
   std::string format, mode, unit, thread, since, until, top;
   bool force = false, quiet = false, idle = false, json = false, locals = false;
 };
@@ -41,7 +43,9 @@ Result<void> CheckPairs(const RawOptions& raw, const std::vector<OutputRequest>&
 bool IsByWallTime(const View& view);
 /// Refuses what means nothing inside.
 Result<void> CheckInProcess(const RawOptions& raw, const RunOptions& options);
-/// All of the above but the last two.
+/// Refuses engines that there are none of, and --mode gil, which calls do not tell.
+Result<TraceOptions> UnderstandTrace(const RawOptions& raw);
+/// What `attach` and `run` share, of all that is above.
 Result<RecordOptions> UnderstandRecord(const RawOptions& raw);
 
 }  // namespace pystrobe::cli

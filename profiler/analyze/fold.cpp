@@ -374,8 +374,10 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
   profile.until_ns = std::min(options.until_ns.value_or(end_ns), end_ns);
   profile.threads = folder.TakeThreads();
   const int64_t range_ns = profile.until_ns - profile.since_ns;
+  const bool is_trace = recording.metadata().pause_mode == kByTracing;
   for (ThreadProfile& thread : profile.threads) {
-    thread.idle = IsIdle(thread.total, static_cast<uint64_t>(std::max<int64_t>(0, range_ns)));
+    thread.idle =
+        !is_trace && IsIdle(thread.total, static_cast<uint64_t>(std::max<int64_t>(0, range_ns)));
   }
   if (!options.include_idle) HideIdle(profile);
   for (const ThreadProfile& thread : profile.threads) {

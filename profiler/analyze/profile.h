@@ -75,7 +75,7 @@ struct ThreadProfile {
   Weights total;
   Weights unseen;  ///< of `total`: with no look at the thread; in no stack but the empty
   std::vector<StackWeight> stacks;  ///< ordered by StackId, each once, none all zero
-  bool idle = false;                ///< see IsIdle()
+  bool idle = false;                ///< see IsIdle(); none is whose calls were traced
 };
 
 /// A thread is idle when the kernel charged it less than 1 % of the time it lived in the range, and

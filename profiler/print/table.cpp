@@ -28,11 +28,22 @@ constexpr uint32_t kMostRows = 20;
 /// Functions without self time that are in less of the total say little.
 constexpr double kLittle = 0.05;
 
+constexpr int kCallsWidth = 14;
+
 struct Row {
+  std::string calls;  // where they are counted
   double self_share = 0, total_share = 0;
   std::string time, function, where;
   bool is_native = false;
 };
+
+bool CountsCalls(const Profile& profile) {
+  return profile.recording->metadata().pause_mode == kByTracing;
+}
+
+int NumbersWidth(const Profile& profile) {
+  return kNumbersWidth + (CountsCalls(profile) ? kCallsWidth : 0);
+}
 
 bool IsFreeThreaded(const Profile& profile) {
   return profile.recording->metadata().python_version.find("free-thread") != std::string::npos;
@@ -97,6 +108,9 @@ std::string Nothing(const Profile& profile, const TableOptions& options) {
   const Quality& quality = profile.recording->quality();
   const uint64_t looks = std::min(quality.taken, profile.total.samples);
   std::string why;
+  if (CountsCalls(profile)) {
+    return Wrap("Nothing was called.", options.terminal.width, 0);
+  }
   const bool whole = profile.since_ns == 0 && profile.until_ns >= quality.duration_ns;
   const bool nothing = profile.total.wall_ns == 0;
   if (quality.samples == 0 && !quality.complete) {
@@ -142,7 +156,8 @@ std::vector<Row> MakeRows(const Profile& profile, const std::vector<FunctionRow>
   for (const FunctionRow& from : std::span(table).first(count)) {
     const uint64_t self = from.self.nanoseconds(options.mode);
     rows.push_back(
-        {.self_share = static_cast<double>(self) / whole,
+        {.calls = CountsCalls(profile) ? write::GroupDigits(from.self.samples) : "",
+         .self_share = static_cast<double>(self) / whole,
          .total_share = static_cast<double>(from.total.nanoseconds(options.mode)) / whole,
          .time = write::TimeText(self),
          .function = Printable(
@@ -236,13 +251,13 @@ size_t CountShown(const Profile& profile, const std::vector<FunctionRow>& table,
 }
 
 /// Those of function and place.
-TwoColumns LayOut(const std::vector<Row>& rows, int width) {
+TwoColumns LayOut(const std::vector<Row>& rows, int room) {
   TwoColumns needed{8, 9};  // the headings
   for (const Row& row : rows) {
     needed.first = std::max(needed.first, DisplayWidth(row.function));
     needed.second = std::max(needed.second, DisplayWidth(row.where));
   }
-  return ShareRoom(needed, std::max(20, width - kNumbersWidth - kGap));
+  return ShareRoom(needed, std::max(20, room));
 }
 
 std::string RowText(const Row& row, TwoColumns columns, const Palette& palette,
@@ -252,7 +267,7 @@ std::string RowText(const Row& row, TwoColumns columns, const Palette& palette,
   const auto cut = row.is_native ? CutNativeName : CutStart;
   const std::string function = cut(row.function, columns.first, ellipsis);
   const std::string where = CutPath(row.where, columns.second, ellipsis);
-  std::string text;
+  std::string text = row.calls.empty() ? "" : PadLeft(row.calls, kCallsWidth);
   text += fmt::format("{}{:>{}.1f}{}", style, row.self_share * 100, kSelfWidth, reset);
   text += fmt::format("{:>{}.1f}", row.total_share * 100, kTotalWidth);
   text += PadLeft(row.time, kTimeWidth) + std::string(kGap, ' ');
@@ -261,9 +276,10 @@ std::string RowText(const Row& row, TwoColumns columns, const Palette& palette,
   return text + fmt::format("{}{}{}\n", palette.faint, where, palette.reset);
 }
 
-std::string HeadingRow(TwoColumns columns, const Palette& palette) {
+std::string HeadingRow(TwoColumns columns, bool counts_calls, const Palette& palette) {
   const std::string gap(kGap, ' ');
-  return fmt::format("{}{:>{}}{:>{}}{:>{}}{}{}{}{}{}\n", palette.strong, "self %", kSelfWidth,
+  return fmt::format("{}{}{:>{}}{:>{}}{:>{}}{}{}{}{}{}\n", palette.strong,
+                     counts_calls ? PadLeft("calls", kCallsWidth) : "", "self %", kSelfWidth,
                      "total %", kTotalWidth, "self", kTimeWidth, gap,
                      PadRight("function", columns.first), gap, "file:line", palette.reset);
 }
@@ -276,7 +292,8 @@ std::string Rest(const Profile& profile, const std::vector<FunctionRow>& table, 
   const double share =
       static_cast<double>(rest) / static_cast<double>(profile.total.nanoseconds(mode));
   const size_t others = table.size() - shown;
-  return fmt::format("{:>{}.1f}  in {} other {}; --top {} shows all\n", share * 100, kSelfWidth,
+  const int width = kSelfWidth + NumbersWidth(profile) - kNumbersWidth;
+  return fmt::format("{:>{}.1f}  in {} other {}; --top {} shows all\n", share * 100, width,
                      write::GroupDigits(others), others == 1 ? "function" : "functions",
                      table.size());
 }
@@ -338,14 +355,17 @@ std::string FormatTable(const Profile& profile, const TableOptions& options) {
   const std::vector<FunctionRow> regions = TakeRegions(profile.tables(), options.mode, table);
   const size_t shown = CountShown(profile, table, options);
   const std::vector<Row> rows = MakeRows(profile, table, shown, options);
-  const TwoColumns columns = LayOut(rows, width);
-  out += HeadingRow(columns, palette);
+  const TwoColumns columns = LayOut(rows, width - NumbersWidth(profile) - kGap);
+  out += HeadingRow(columns, CountsCalls(profile), palette);
   for (const Row& row : rows) out += RowText(row, columns, palette, options.terminal.ellipsis);
   out += Rest(profile, table, shown, options.mode) + InNoFunction(profile, options);
   out += RegionRows(profile, regions, options, palette);
   for (const std::string_view line :
-       {"self: time in the function itself; file:line is where most of it was spent",
-        "total: time in the function and in all that it called"}) {
+       {std::string_view(CountsCalls(profile)
+                             ? "self: time in the function itself; calls: those that began"
+                             : "self: time in the function itself; file:line is where most of it "
+                               "was spent"),
+        std::string_view("total: time in the function and in all that it called")}) {
     out += fmt::format("{}{}{}{}", line.starts_with("self") ? "\n" : "", palette.faint,
                        Wrap(line, width, 2), palette.reset);
   }

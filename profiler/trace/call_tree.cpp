@@ -59,11 +59,11 @@ CallNode& CallTree::Make(CallNode& parent, Key key) {
 }
 
 // Parents come first: what a dropped one has below it goes with it.
-void CallTree::Drop(FunctionRef<bool(Key)> is_unwanted) {
+void CallTree::Drop(FunctionRef<bool(const CallNode&)> is_unwanted) {
   for (CallNode& node : nodes_) {
     if (node.parent == nullptr || node.key == nullptr) continue;
     const bool goes_along = node.parent->parent != nullptr && node.parent->key == nullptr;
-    if (!goes_along && !is_unwanted(node.key)) continue;
+    if (!goes_along && !is_unwanted(node)) continue;
     CallNode** link = &node.parent->first_child;
     while (*link != &node) link = &(*link)->next_sibling;
     *link = node.next_sibling;

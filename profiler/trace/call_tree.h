@@ -65,7 +65,7 @@ class CallTree {
 
   /// Forgets the nodes that `is_unwanted`, with all below them: their time becomes their caller's
   /// own.
-  void Drop(FunctionRef<bool(Key)> is_unwanted);
+  void Drop(FunctionRef<bool(const CallNode&)> is_unwanted);
 
   /// Parents before their children. Those that were dropped have no key.
   const std::deque<CallNode>& nodes() const { return nodes_; }

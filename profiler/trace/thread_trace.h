@@ -85,8 +85,8 @@ class ThreadTrace {
 
   /// For the calling thread. `watch` and `rate` outlive it. Fails where there is no address space.
   static Result<std::unique_ptr<ThreadTrace>> Begin(const ThreadStart& start,
-                                                    std::span<const RunningCall> running, KeyWatch& watch,
-                                                    const TickRate& rate);
+                                                    std::span<const RunningCall> running,
+                                                    KeyWatch& watch, const TickRate& rate);
 
   /// A call begins.
   void Enter(Key key) { Push(key).calls++; }
@@ -182,9 +182,9 @@ class ThreadTrace {
   const Ticks begin_;
   Ticks end_ = 0;
   std::vector<const void*> running_;  // the frames of what ran before, where they are known
-  size_t beyond_ = 0;            // open calls that have no slot
-  CallNode deepest_;             // stands in the innermost slot meanwhile: its key is nobody's
-  CallNode* covered_ = nullptr;  // whose slot that is
+  size_t beyond_ = 0;                 // open calls that have no slot
+  CallNode deepest_;                  // stands in the innermost slot meanwhile: its key is nobody's
+  CallNode* covered_ = nullptr;       // whose slot that is
   uint64_t too_deep_ = 0;
   uint64_t unmatched_ = 0;
 };

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/trace/trace_recording.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -79,9 +82,25 @@ class Writer {
   uint64_t calls_ = 0;
 };
 
+std::vector<std::string> WhatIsMissing(const TraceSession& session, const std::string& trouble) {
+  std::vector<std::string> missing;
+  if (!trouble.empty()) missing.push_back(trouble);
+  if (const uint64_t refused = session.refused_threads(); refused > 0) {
+    missing.push_back(fmt::format("there was no memory to trace {}",
+                                  refused == 1 ? "a thread" : fmt::format("{} threads", refused)));
+  }
+  uint64_t too_deep = 0;
+  for (const auto& thread : session.threads()) too_deep += thread->too_deep();
+  if (too_deep > 0) {
+    missing.push_back(fmt::format("{} calls were deeper than {} and count for none", too_deep,
+                                  ThreadTrace::kMostDepth));
+  }
+  return missing;
+}
+
 }  // namespace
 
-Result<void> RecordTrace(const TraceSession& session, Metadata metadata, const std::string& engine,
+Result<void> RecordTrace(const TraceSession& session, Metadata metadata, const SeenBy& seen_by,
                          FunctionRef<const FunctionFacts&(Key)> facts,
                          FunctionRef<std::string(pid_t)> name_of_thread, RecordingSink& sink) {
   Writer writer(session, facts);
@@ -93,7 +112,10 @@ Result<void> RecordTrace(const TraceSession& session, Metadata metadata, const s
   Quality quality;
   quality.samples = quality.taken = quality.proved = quality.deadlines = writer.calls();
   quality.duration_ns = session.rate().ToTime(session.end() - session.begin()).count();
-  quality.cpu_source = engine;
+  const std::vector<std::string> missing = WhatIsMissing(session, seen_by.trouble);
+  quality.cpu_source = seen_by.engine;
+  if (!missing.empty()) quality.cpu_source += fmt::format("; {}", fmt::join(missing, "; "));
+  quality.lost = missing.size();
   quality.pause_mode = kByTracing;
   quality.thread_ns = writer.wall_ns;
   quality.cpu_ns = writer.cpu_ns;

@@ -18,11 +18,16 @@ struct FunctionFacts {
   uint32_t first_line = 0;
 };
 
+/// What the calls were seen by, for people.
+struct SeenBy {
+  std::string engine;
+  std::string trouble;  ///< why some were not seen; empty: nothing is known of any
+};
+
 /// Appends what was traced to `sink`, whole, from Begin to Finish: for each function and each way
 /// to it one sample that has its own wall and CPU time, and as its count the calls that began.
-/// `metadata`: all but the times, which are the session's. `engine`: what the calls were seen by,
-/// for people. After TraceSession::Stop.
-Result<void> RecordTrace(const TraceSession& session, Metadata metadata, const std::string& engine,
+/// `metadata`: all but the times, which are the session's. After TraceSession::Stop.
+Result<void> RecordTrace(const TraceSession& session, Metadata metadata, const SeenBy& seen_by,
                          FunctionRef<const FunctionFacts&(Key)> facts,
                          FunctionRef<std::string(pid_t)> name_of_thread, RecordingSink& sink);
 

@@ -218,6 +218,9 @@ std::string VerdictText(const Quality& quality) {
 }  // namespace
 
 Verdict Judge(const Quality& quality) {
+  if (quality.pause_mode == kByTracing) {
+    return quality.lost == 0 ? Verdict::kGood : Verdict::kDoubtful;
+  }
   if (Doubt(quality) != nullptr) return Verdict::kDoubtful;
   return Reservation(quality) == nullptr ? Verdict::kGood : Verdict::kFair;
 }
@@ -257,7 +260,8 @@ std::string_view FunctionName(const Function& function, const Tables& tables) {
 std::string QualityLine(const Metadata& metadata, const Quality& quality) {
   // Nothing is left to chance: there is no rate, and nothing to be late for.
   if (metadata.pause_mode == kByTracing) {
-    return fmt::format("every call of Python traced, {}, by {}",
+    return fmt::format("{} of Python traced, {}, by {}",
+                       quality.lost == 0 ? "every call" : "not every call",
                        Counted(quality.taken, "call", "calls"), quality.cpu_source);
   }
   std::string line =

@@ -121,8 +121,7 @@ class MonitoringHooks final : public Hooks {
     const bool tells_all = EventsOf(tool) == all_;
     Drop(PyObject_CallMethod(monitoring_, "set_events", "ii", tool, 0));
     for (size_t i = 0; i < Count(); ++i) {
-      Drop(
-          PyObject_CallMethod(monitoring_, "register_callback", "iiO", tool, bits_[i], Py_None));
+      Drop(PyObject_CallMethod(monitoring_, "register_callback", "iiO", tool, bits_[i], Py_None));
     }
     Drop(PyObject_CallMethod(monitoring_, "free_tool_id", "i", tool));
     if (!tells_all) return FailAsTaken("events");
@@ -148,8 +147,7 @@ class MonitoringHooks final : public Hooks {
       PyObject* const holder = PyObject_CallMethod(monitoring_, "get_tool", "i", tool);
       if (holder == Py_None) {
         Py_DECREF(holder);
-        PyObject* const used =
-            PyObject_CallMethod(monitoring_, "use_tool_id", "is", tool, kName);
+        PyObject* const used = PyObject_CallMethod(monitoring_, "use_tool_id", "is", tool, kName);
         const bool is_ours = used != nullptr;
         Drop(used);
         if (!is_ours) continue;

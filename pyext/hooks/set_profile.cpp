@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <Python.h>
-#include <frameobject.h>
 #include <fmt/format.h>
+#include <frameobject.h>
 #include <opcode.h>
 
 #include <set>
@@ -172,7 +172,8 @@ class SetProfileHooks final : public Hooks {
   Result<void> Install() override {
     bool is_taken = false;
     ForEachThread([&](PyThreadState* thread) {
-      is_taken = is_taken || (thread->c_profilefunc != nullptr && thread->c_profilefunc != &OnEvent);
+      is_taken =
+          is_taken || (thread->c_profilefunc != nullptr && thread->c_profilefunc != &OnEvent);
     });
     if (is_taken) {
       return FailWithHint(ErrorCode::kUnsupported,
@@ -204,9 +205,10 @@ class SetProfileHooks final : public Hooks {
     }
     if (PyErr_Occurred() != nullptr) PyErr_Clear();
     if (lost == 0) return {};
-    return Fail(ErrorCode::kUnsupported,
-                "the program set the profile hook of {} meanwhile: what they called later is missing",
-                lost == 1 ? "a thread" : fmt::format("{} threads", lost));
+    return Fail(
+        ErrorCode::kUnsupported,
+        "the program set the profile hook of {} meanwhile: what they called later is missing",
+        lost == 1 ? "a thread" : fmt::format("{} threads", lost));
   }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pyext/module/call_tracer.h"
 
+#include <fcntl.h>
 #include <pybind11/stl.h>
 #include <unistd.h>
 
@@ -63,6 +64,13 @@ std::vector<trace::KnownThread> ThreadsOfPython() {
     threads.push_back({thread, ThreadCpuOf(thread)});
   }
   return threads;
+}
+
+Result<ScopedFd> FileFor(std::optional<int> fd) {
+  if (!fd) return store::CreateMemoryFile();
+  ScopedFd own(fcntl(*fd, F_DUPFD_CLOEXEC, 3));
+  if (!own.valid()) return FailErrno(errno, ErrorCode::kIo, "descriptor {}", *fd);
+  return own;
 }
 
 std::string NameOfThread(pid_t tid) {
@@ -131,8 +139,10 @@ const trace::TraceSession& CallTracer::Ended() const {
 void CallTracer::Hide(const std::string& below) {
   Ended();
   for (const auto& thread : session_->threads()) {
-    thread->tree().Drop(
-        [&](trace::Key key) { return functions_->FactsOf(key).file.starts_with(below); });
+    thread->tree().Drop([&](const trace::CallNode& node) {
+      return (whole_program_ && node.running > 0) ||
+             functions_->FactsOf(node.key).file.starts_with(below);
+    });
   }
 }
 
@@ -174,17 +184,19 @@ py::list CallTracer::Rows(bool merged, const std::string& hidden) {
 }
 
 std::unique_ptr<Recording> CallTracer::MakeRecording(const std::string& version,
-                                                     const std::string& hidden) {
+                                                     const std::string& hidden,
+                                                     std::optional<int> fd) {
   Hide(hidden);
   const auto target = remote::Target::Open(getpid());
   if (!target) Raise(target.error());
   std::atomic<bool> stop{false};
-  store::Recorder recorder(ValueOrRaise(store::CreateMemoryFile()), "the recording", stop);
+  store::Recorder recorder(ValueOrRaise(FileFor(fd)), "the recording", stop);
   const auto done = trace::RecordTrace(
-      *session_, remote::DescribeTarget(*target, version, MonotonicNow()), engine(),
+      *session_, remote::DescribeTarget(*target, version, MonotonicNow()), {engine(), trouble_},
       [this](trace::Key key) -> const trace::FunctionFacts& { return functions_->FactsOf(key); },
       [](pid_t tid) { return NameOfThread(tid); }, recorder);
   if (!done) Raise(done.error());
+  if (const auto& failure = recorder.failure()) moved_because_ = failure->message;
   return ValueOrRaise(Recording::Open(recorder.TakeFd(), "the recording"));
 }
 
@@ -210,13 +222,16 @@ py::dict CallTracer::Facts() const {
 
 void DefineCallTracer(py::module_& module) {
   py::class_<CallTracer>(module, "CallTracer")
-      .def(py::init<std::string, bool>(), py::arg("engine"), py::arg("builtins"))
+      .def(py::init<std::string, bool, bool>(), py::arg("engine"), py::arg("builtins"),
+           py::arg("whole_program"))
       .def("start", &CallTracer::Start)
       .def("stop", &CallTracer::Stop)
       .def("abandon", &CallTracer::Abandon)
       .def_property_readonly("engine", &CallTracer::engine)
       .def("rows", &CallTracer::Rows, py::arg("merged"), py::arg("hidden"))
-      .def("recording", &CallTracer::MakeRecording, py::arg("version"), py::arg("hidden"))
+      .def("recording", &CallTracer::MakeRecording, py::arg("version"), py::arg("hidden"),
+           py::arg("fd") = py::none())
+      .def("moved_because", &CallTracer::moved_because)
       .def("facts", &CallTracer::Facts);
 }
 

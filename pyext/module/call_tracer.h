@@ -6,6 +6,7 @@
 #include <pybind11/pybind11.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "profiler/trace/trace_session.h"
@@ -18,8 +19,10 @@ namespace pystrobe::pyext {
 /// From Start to Stop, once.
 class CallTracer {
  public:
-  /// `engine`: "auto", "setprofile", "frame-eval" or "monitoring".
-  CallTracer(std::string engine, bool builtins) : engine_(std::move(engine)), builtins_(builtins) {}
+  /// `engine`: "auto", "setprofile", "frame-eval" or "monitoring". `whole_program`: what runs as
+  /// the tracing begins is what loads the program, and left out like `hidden`.
+  CallTracer(std::string engine, bool builtins, bool whole_program)
+      : engine_(std::move(engine)), builtins_(builtins), whole_program_(whole_program) {}
   ~CallTracer() { Stop(); }
   CallTracer(const CallTracer&) = delete;
   CallTracer& operator=(const CallTracer&) = delete;
@@ -34,7 +37,11 @@ class CallTracer {
   /// [(tid, [(function, file, line, calls, recursive, running, self, total, self_cpu, total_cpu,
   /// [caller rows])])], times in ns; tid 0 where `merged`.
   pybind11::list Rows(bool merged, const std::string& hidden);
-  std::unique_ptr<Recording> MakeRecording(const std::string& version, const std::string& hidden);
+  /// `fd`: a file to hold it, which stays the caller's; none: memory. Where the file does not take
+  /// it memory does, and moved_because() says why.
+  std::unique_ptr<Recording> MakeRecording(const std::string& version, const std::string& hidden,
+                                           std::optional<int> fd);
+  const std::optional<std::string>& moved_because() const { return moved_because_; }
   pybind11::dict Facts() const;
 
  private:
@@ -44,10 +51,12 @@ class CallTracer {
 
   std::string engine_;
   bool builtins_;
+  bool whole_program_;
   std::unique_ptr<hooks::Functions> functions_;
   std::unique_ptr<trace::TraceSession> session_;
   std::unique_ptr<hooks::Hooks> hooks_;
   bool runs_ = false;
+  std::optional<std::string> moved_because_;
   std::string trouble_;  // why calls may be missing, for people
 };
 

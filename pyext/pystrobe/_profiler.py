@@ -6,16 +6,18 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import sys
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, SupportsFloat, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, TypeVar, overload
 
 from pystrobe import _core
 from pystrobe._errors import Error, InvalidArgumentError
 
 if TYPE_CHECKING:
     from pystrobe._profile import Profile
+    from pystrobe._tracer import Engine
 
 F = TypeVar("F", bound=Callable[..., object])
 ProfilerMode = Literal["cpu", "wall"]
@@ -174,6 +176,15 @@ class Profiler:
             self._whole = sampler.whole()
             return self._profile
 
+    _MOVED = "sampling ended early"  # where there is _moved_because
+
+    def _finish(self) -> Profile | None:
+        """``None``: it does not run."""
+        return None if self._sampler is None else self.stop()
+
+    def _write(self, path: str) -> None:
+        self.profile.save(path)
+
     def __enter__(self) -> Profiler:
         self.start()
         return self
@@ -193,6 +204,7 @@ class Profiler:
             sampler.abandon()
 
 
+@overload
 def enable(
     *,
     mode: ProfilerMode = "cpu",
@@ -200,19 +212,31 @@ def enable(
     max_overhead: float | None = None,
     native: bool = False,
     threads: ProfilerThreads = "all",
-) -> None:
-    """Begins to sample this process. The arguments are those of :class:`Profiler`."""
-    Profiler(
-        mode=mode, rate=rate, max_overhead=max_overhead, native=native, threads=threads
-    ).start()
+) -> None: ...
+@overload
+def enable(*, mode: Literal["trace"], builtins: bool = False, engine: Engine = "auto") -> None: ...
+
+
+def enable(*, mode: str = "cpu", **options: Any) -> None:
+    """Begins to sample this process. The arguments are those of :class:`Profiler`; or, with
+    ``mode="trace"``, begins to trace its calls, and they are those of :class:`Tracer`."""
+    if mode == "trace":
+        from pystrobe._tracer import Tracer
+
+        Tracer(**options).start()
+    else:
+        Profiler(mode=mode, **options).start()  # type: ignore[arg-type]
 
 
 def disable() -> Profile:
-    """Ends what :func:`enable` began, and gives what was sampled."""
-    running = _running
-    if running is None:
-        raise Error("no profiler runs in this process", "call pystrobe.enable() first")
-    return running.stop()
+    """Ends what :func:`enable` began, and gives what was sampled or traced."""
+    if _running is not None:
+        return _running.stop()
+    tracer = sys.modules.get("pystrobe._tracer")
+    if tracer is not None and tracer._running is not None:
+        profile: Profile = tracer._running._finish()
+        return profile
+    raise Error("no profiler runs in this process", "call pystrobe.enable() first")
 
 
 @overload

@@ -6,7 +6,6 @@ from __future__ import annotations
 import atexit
 import marshal
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +16,7 @@ from pystrobe._errors import Error, InvalidArgumentError
 
 if TYPE_CHECKING:
     from pystrobe._profile import Profile
+    from pystrobe._report import Mode
 
 Engine = Literal["auto", "setprofile", "frame-eval", "monitoring"]
 CallOrder = Literal["self", "total", "self_cpu", "total_cpu", "calls"]
@@ -85,7 +85,10 @@ class Tracer:
             raise InvalidArgumentError(
                 f"no such engine: {engine!r}", f"one of {', '.join(_ENGINES)}"
             )
-        self._tracer = _core.CallTracer(engine, bool(builtins))
+        self._options = (engine, bool(builtins))
+        self._tracer = _core.CallTracer(*self._options, False)
+        self._file: _LentFile | None = None
+        self._moved_because: str | None = None  # why that file has not all of it
 
     def start(self) -> None:
         """From here on every call is traced.
@@ -99,6 +102,15 @@ class Tracer:
         except Error:
             _running = before
             raise
+
+    def _start_program(self, fd: int) -> None:
+        """The same, of a program that is not loaded yet.
+
+        ``fd``: of a file that takes the recording in the end.
+        """
+        self._file = _LentFile(fd)
+        self._tracer = _core.CallTracer(*self._options, True)
+        self.start()
 
     def stop(self) -> None:
         """No call is traced any more. Does nothing where none was."""
@@ -153,16 +165,24 @@ class Tracer:
                 counts[key] = counts.get(key, 0) + row.calls
         return counts
 
-    def print(self, *, sort: CallOrder = "self", top: int = 20, file: TextIO | None = None) -> None:
-        """A table of the functions, those first that have most of what it is sorted by."""
-        print(_table(self.stats(sort=sort), top, self), file=file or sys.stdout)
+    def print(
+        self, *, mode: Mode | None = None, top: int | None = None, file: TextIO | None = None
+    ) -> None:
+        """Prints the table of functions, as :meth:`Profile.print` does; ``mode="cpu"``: of CPU
+        time."""
+        self.profile().print(mode=mode, top=top, file=file)
 
     def profile(self) -> Profile:
         """The same as a :class:`Profile`: to save as a flame graph, to report, to ask. Its samples
         are calls."""
+        return self._recorded(None)
+
+    def _recorded(self, fd: int | None) -> Profile:
         from pystrobe._profile import Profile
 
-        return Profile(self._tracer.recording(_core.__version__, _HIDDEN))
+        profile = Profile(self._tracer.recording(_core.__version__, _HIDDEN, fd))
+        self._moved_because = self._tracer.moved_because()
+        return profile
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """``.pstats`` for :mod:`pstats`, snakeviz and their like; else as :meth:`Profile.save`:
@@ -178,8 +198,41 @@ class Tracer:
             for tid, name, rows in self._tracer.rows(merged, _HIDDEN)
         )
 
+    _write = save
+
     def _abandon(self) -> None:
         self._tracer.abandon()
+
+    _MOVED = "the trace could not be written"  # where there is _moved_because
+    _whole = True  # what memory took of it
+
+    def _finish(self) -> Profile | None:
+        """``None``: it does not run."""
+        if _running is not self:
+            return None
+        self.stop()
+        return self._recorded(None if self._file is None else self._file.descriptor())
+
+
+class _LentFile:
+    """A descriptor of our own among those of the program, which may close all there are and then
+    have the same number for something else."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = os.dup(fd)
+        self._is = self._identity()
+
+    def _identity(self) -> tuple[int, int]:
+        status = os.fstat(self._fd)
+        return status.st_dev, status.st_ino
+
+    def descriptor(self) -> int:
+        try:
+            if self._identity() == self._is:
+                return self._fd
+        except OSError:
+            pass
+        raise Error("the program closed the file of the recording", "")
 
 
 def _times(facts: tuple[str, str, int] | None, sums: tuple[int, ...]) -> CallTimes:
@@ -221,29 +274,6 @@ def _pstats(rows: tuple[FunctionCalls, ...]) -> dict[object, object]:
         key(row): (*sums(row), {key(one): sums(one) for one in row.callers if one.function})
         for row in rows
     }
-
-
-def _table(rows: tuple[FunctionCalls, ...], top: int, tracer: Tracer) -> str:
-    head = (
-        f"{'calls':>12} {'self s':>10} {'total s':>10} {'self cpu':>10} {'total cpu':>10}  function"
-    )
-    lines = [head]
-    for row in rows[:top]:
-        calls = f"{row.calls:,}" + ("+" if row.running else "")
-        place = f" ({os.path.basename(row.file)}:{row.line})" if row.line else ""
-        lines.append(
-            f"{calls:>12} {row.self:>10.6f} {row.total:>10.6f} {row.self_cpu:>10.6f}"
-            f" {row.total_cpu:>10.6f}  {row.function}{place}"
-        )
-    if len(rows) > top:
-        lines.append(f"and {len(rows) - top} other functions")
-    lines.append("")
-    lines.append("self: in the function itself; total: in all that it called, too; +: and a call")
-    lines.append("that had begun before")
-    lines.append(f"Every call by {tracer.engine}; CPU time by {tracer.cpu_clock}.")
-    if tracer.trouble:
-        lines.append(f"Not every call: {tracer.trouble}.")
-    return "\n".join(lines)
 
 
 def _forget_in_child() -> None:

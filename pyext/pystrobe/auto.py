@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``import pystrobe.auto``: samples the program from here to its end, if $PYSTROBE_ENABLE says so.
+"""``import pystrobe.auto``: samples or traces the program from here to its end, if $PYSTROBE_ENABLE
+says so.
 
 For programs that are hard to launch or to change otherwise. The variable holds settings, with
 commas between them, or just ``1``:
 
 ``mode=cpu`` or ``mode=wall``, ``rate=HZ``, ``max_overhead=SHARE``, ``native=1``
     as :class:`pystrobe.Profiler` has them.
+``mode=trace``, ``engine=NAME``, ``builtins=1``
+    as :class:`pystrobe.Tracer` has them.
 ``output=FILE``
     what to save at the end; ``{pid}`` in it becomes the process id. Without it the table is printed
     on stderr.
@@ -24,8 +27,11 @@ from typing import Any
 from pystrobe._errors import Error, InvalidArgumentError
 
 VARIABLE = "PYSTROBE_ENABLE"
-_NUMBERS = {"rate": float, "max_overhead": float, "native": int, "fd": int}
-_WORDS = ("mode", "output")
+_NUMBERS = {"rate": float, "max_overhead": float, "native": int, "builtins": int, "fd": int}
+_WORDS = ("mode", "engine", "output")
+#: Of either way, what does not concern the other.
+_OF_SAMPLES = ("rate", "max_overhead", "native")
+_OF_CALLS = ("engine", "builtins")
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -53,6 +59,34 @@ def parse(text: str) -> dict[str, Any]:
     return settings
 
 
+def _check(settings: dict[str, Any]) -> None:
+    mode = settings.get("mode", "cpu")
+    for key in _OF_SAMPLES if mode == "trace" else _OF_CALLS:
+        if key in settings:
+            raise InvalidArgumentError(
+                f"{VARIABLE}: {key} has no meaning with mode={mode}", "leave one of them out"
+            )
+
+
+def _started(settings: dict[str, Any], fd: int | None) -> Any:
+    if settings.get("mode") == "trace":
+        from pystrobe._tracer import Tracer
+
+        tracer = Tracer(
+            engine=settings.get("engine", "auto"), builtins=bool(settings.get("builtins", 0))
+        )
+        if fd is None:
+            tracer.start()
+        else:
+            tracer._start_program(fd)
+        return tracer
+    from pystrobe._profiler import Profiler
+
+    profiler = Profiler(**{**settings, "native": bool(settings.get("native", 0))})
+    profiler._start(fd)
+    return profiler
+
+
 def _begin() -> None:
     # Not for the programs that this one starts.
     text = os.environ.pop(VARIABLE, "")
@@ -62,11 +96,8 @@ def _begin() -> None:
     try:
         settings = parse(text)
         output, fd = settings.pop("output", None), settings.pop("fd", None)
-        from pystrobe._profiler import Profiler
-
-        settings["native"] = bool(settings.get("native", 0))
-        profiler = Profiler(**settings)
-        profiler._start(fd)
+        _check(settings)
+        profiler = _started(settings, fd)
     except Error as error:
         _tell(str(error))
         return
@@ -78,29 +109,31 @@ def _begin() -> None:
 
 def _end(profiler: Any, pid: int, output: str | None, is_lent: bool) -> None:
     """``is_lent``: who lent the file makes the reports."""
-    # A child made by fork has no sampler; and the program may have stopped it itself.
-    if os.getpid() != pid or profiler._sampler is None:
+    # A child made by fork has nothing that runs.
+    if os.getpid() != pid:
         return
     try:
-        profile = profiler.stop()
+        profile = profiler._finish()
+        if profile is None:
+            return  # the program has stopped it
         if is_lent:
             if profiler._moved_because is not None:
-                _keep(profile, profiler._moved_because, profiler._whole)
+                _keep(profile, profiler)
         elif output is None:
             profile.print(file=sys.stderr)
         else:
-            profile.save(output.replace("{pid}", str(pid)))
+            profiler._write(output.replace("{pid}", str(pid)))
     except (Error, OSError) as error:
         _tell(str(error))
 
 
-def _keep(profile: Any, reason: str, whole: bool) -> None:
+def _keep(profile: Any, profiler: Any) -> None:
     import tempfile  # it brings a dozen other modules, which are seldom needed
 
     path = os.path.join(tempfile.gettempdir(), f"pystrobe-{os.getpid()}.strobe")
     profile.save(path)
-    kept = "nothing recorded is lost: it" if whole else "what could be kept"
-    _tell(f"sampling ended early: {reason}; {kept} is in {path}")
+    kept = "nothing recorded is lost: it" if profiler._whole else "what could be kept"
+    _tell(f"{profiler._MOVED}: {profiler._moved_because}; {kept} is in {path}")
 
 
 def _tell(what: str) -> None:

@@ -6,7 +6,8 @@ fetch.sh put in place. As a program it prints one line for each:
     VERSION PATH direct|chroot:ROOT gil|ft
 
 or, with --headers [NAME...], of all or of those NAMES, what CMake builds the package for them from
-(PYSTROBE_OTHER_PYTHONS). PATH is as seen inside ROOT. Interpreters that do not start are left out; PyPy and the like too.
+(PYSTROBE_OTHER_PYTHONS). PATH is as seen inside ROOT. Interpreters that do not start are left out;
+PyPy and the like too.
 """
 
 from __future__ import annotations

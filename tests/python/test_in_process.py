@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import pstats
 import signal
 import subprocess
 import sys
@@ -136,7 +137,7 @@ def test_an_interpreter_without_the_package_is_told(pystrobe: Pystrobe, program:
         env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
     )
     assert done.returncode == 1
-    assert "nothing was sampled inside the program" in done.stderr
+    assert "nothing was recorded inside the program" in done.stderr
     assert "import pystrobe" in done.stderr
 
 
@@ -148,7 +149,7 @@ def test_an_old_recording_is_not_taken_for_this_one(pystrobe: Pystrobe, program:
         *("run", "--in-process", "--python", "/usr/bin/python3", "-o", str(recording), "--force"),
         *(str(program), "0"),
     )
-    assert "nothing was sampled inside the program" in done.err
+    assert "nothing was recorded inside the program" in done.err
     assert recording.read_bytes() == before
 
 
@@ -197,6 +198,126 @@ def test_what_means_nothing_inside_is_refused(
     assert message in done.err
 
 
+CALLS = """
+import sys, threading
+
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+helper = threading.Thread(target=fib, args=(10,), name="helper")
+helper.start()
+helper.join()
+fib(15)
+print(sys.argv[1:])
+sys.exit(3)
+"""
+
+
+def test_every_call_of_a_program_is_traced(pystrobe: Pystrobe, tmp_path: Path) -> None:
+    program, recording = tmp_path / "calls.py", tmp_path / "calls.strobe"
+    program.write_text(CALLS)
+    done = pystrobe.run(
+        *("trace", "--python", sys.executable, "-o", str(recording)),
+        *(str(program), "--engine", "of its own"),
+    )
+    assert done.code == 3, done.err
+    assert done.out == "['--engine', 'of its own']\n"
+    assert "every call of Python traced" in done.err
+    (row,) = [line for line in done.err.splitlines() if " fib " in line]
+    assert row.split()[0] == "2,150"
+    report = json.loads(pystrobe.run("report", str(recording), "-f", "json").out)
+    assert report["metadata"]["pause_mode"] == "trace"
+    assert {thread["name"] for thread in report["threads"]} >= {"MainThread"}
+    stacks = Recorded(pystrobe, recording, pystrobe.run("--version")).collapsed()
+    roots = {stack.frames[0].name for stack in stacks if stack.thread.startswith("MainThread")}
+    assert "<module>" in roots
+    assert not any("pystrobe" in frame.file for stack in stacks for frame in stack.frames)
+    assert "calls self %" in pystrobe.run("report", str(recording)).out
+
+
+def test_functions_of_c_are_traced_on_request(pystrobe: Pystrobe, tmp_path: Path) -> None:
+    program = tmp_path / "builtins.py"
+    program.write_text("for word in 'a', 'b':\n    word.upper()\n")
+    done = pystrobe.run(
+        "trace", "--builtins", "--top", "999", "--python", sys.executable, str(program)
+    )
+    assert done.code == 0, done.err
+    (row,) = [line for line in done.err.splitlines() if " str.upper " in line]
+    assert row.split()[0] == "2"
+
+
+def test_a_program_that_leaves_at_once_is_told_to_leave_no_trace(
+    pystrobe: Pystrobe, tmp_path: Path
+) -> None:
+    program = tmp_path / "leaves.py"
+    program.write_text("import os\nos._exit(4)\n")
+    done = pystrobe.run("trace", "--python", sys.executable, str(program))
+    assert done.code == 4
+    assert "nothing was recorded" in done.err
+    assert "os._exit" in done.err
+
+
+def test_a_file_of_the_program_is_not_taken_for_the_recording(
+    pystrobe: Pystrobe, tmp_path: Path
+) -> None:
+    """Daemons close all descriptors, whatever they are."""
+    program, own = tmp_path / "daemon.py", tmp_path / "own"
+    program.write_text(
+        f"import os\nos.closerange(3, 1000)\nfiles = [open({str(own)!r}, 'w') for _ in range(9)]\n"
+    )
+    done = pystrobe.run("trace", "--python", sys.executable, str(program))
+    assert done.code == 0
+    assert "the program closed the file of the recording" in done.err
+    assert own.read_bytes() == b""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_trace_is_not_lost_on_a_full_disk(pystrobe: Pystrobe, tmp_path: Path) -> None:
+    temporary, program = tmp_path / "temporary", tmp_path / "many.py"
+    temporary.mkdir()
+    program.write_text(
+        "import random\n"
+        "for i in range(2000):\n"
+        "    name = f'function{i}_{random.getrandbits(99)}'\n"
+        "    exec(f'def {name}(): pass\\n{name}()')\n"
+    )
+    with small_disk(tmp_path / "small", "4k") as disk:
+        done = subprocess.run(
+            [
+                *(str(pystrobe.executable), "trace", "--python", sys.executable),
+                *("-o", f"{disk}/a.strobe", str(program)),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "TMPDIR": str(temporary)},
+        )
+    assert done.returncode == 0, done.stderr
+    assert "the trace could not be written" in done.stderr
+    (kept,) = temporary.glob("pystrobe-*.strobe")
+    assert "function1999" in pystrobe.run("report", str(kept), "-f", "collapsed").out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--engine", "fast", "a.py"), "--engine 'fast' is not known"),
+        (("--engine", "frame-eval", "--builtins", "a.py"), "--builtins has no effect"),
+        (("--mode", "gil", "a.py"), "do not tell who had the interpreter's lock"),
+        (("-r", "100", "a.py"), "there is no option '-r'"),
+        (("--", "ls"), "a command of its own"),
+        ((), "the program to run is missing"),
+        (("-o", "-", "-f", "html", "a.py"), "cannot write to standard output"),
+    ],
+)
+def test_what_means_nothing_to_a_trace_is_refused(
+    pystrobe: Pystrobe, options: tuple[str, ...], message: str
+) -> None:
+    done = pystrobe.run("trace", *options)
+    assert done.code == 2
+    assert message in done.err
+
+
 def run_auto(tmp_path: Path, setting: str) -> subprocess.CompletedProcess[str]:
     code = "import pystrobe.auto\nsum(i * i for i in range(10**6))\nraise SystemExit(3)\n"
     return subprocess.run(
@@ -214,6 +335,8 @@ def test_a_program_is_sampled_that_imports_auto(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert "Quality: " in done.stderr
     assert "<genexpr>" in done.stderr
+    assert run_auto(tmp_path, "mode=trace,output=calls.pstats").returncode == 3
+    assert any(key[2] == "<genexpr>" for key in pstats.Stats(str(tmp_path / "calls.pstats")).stats)
     done = run_auto(tmp_path, "mode=wall,rate=500,output=work-{pid}.html")
     assert done.returncode == 3
     assert done.stderr == ""
@@ -238,3 +361,17 @@ def test_what_is_wrong_does_not_change_the_end(tmp_path: Path, setting: str, mes
     assert done.stderr.startswith("pystrobe: ")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_program_is_traced_that_imports_auto(tmp_path: Path) -> None:
+    done = run_auto(tmp_path, "mode=trace")
+    assert done.returncode == 3
+    assert "every call of Python traced" in done.stderr
+    assert "<genexpr>" in done.stderr
+
+
+def test_settings_of_samples_mean_nothing_to_a_trace(tmp_path: Path) -> None:
+    done = run_auto(tmp_path, "mode=trace,rate=100")
+    assert done.returncode == 3
+    assert "rate has no meaning with mode=trace" in done.stderr
+    assert "engine has no meaning" in run_auto(tmp_path, "engine=auto").stderr

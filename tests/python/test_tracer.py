@@ -530,6 +530,27 @@ def test_the_hook_being_taken_away_is_told(way: Way) -> None:
     assert "missing" in said
 
 
+@each_engine
+def test_enable_and_disable(way: Way) -> None:
+    finished = run(
+        f"""
+import pystrobe
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+pystrobe.enable(mode="trace", engine={way.engine!r})
+fib(10)
+print(pystrobe.disable().report().quality.taken)
+try:
+    pystrobe.disable()
+except pystrobe.Error as error:
+    print(error)
+""",
+        by=way.by,
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.startswith("177\nno profiler runs")
+
+
 def test_wrong_use_is_told() -> None:
     code = """
 import pystrobe

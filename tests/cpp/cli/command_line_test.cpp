@@ -41,7 +41,7 @@ TEST(CommandLine, HelpAndVersion) {
   EXPECT_THAT(ParseAs<PrintAndExit>({"version"}).text, HasSubstr("pystrobe 0."));
   EXPECT_THAT(ParseAs<PrintAndExit>({"help"}).text, HasSubstr("Exit status"));
   EXPECT_THAT(ParseAs<PrintAndExit>({"help", "version"}).text, HasSubstr("Exit status"));
-  for (const char* verb : {"attach", "run", "dump", "report", "doctor"}) {
+  for (const char* verb : {"attach", "run", "trace", "dump", "report", "doctor"}) {
     const std::string help = ParseAs<PrintAndExit>({verb, "--help"}).text;
     EXPECT_THAT(help, HasSubstr(std::string("Usage: pystrobe ") + verb));
     EXPECT_THAT(help, HasSubstr("Examples:"));
@@ -50,11 +50,26 @@ TEST(CommandLine, HelpAndVersion) {
 }
 
 TEST(CommandLine, HelpFitsEightyColumns) {
-  for (const Words& words : {Words{}, Words{"attach", "-h"}, Words{"run", "-h"},
-                             Words{"dump", "-h"}, Words{"report", "-h"}, Words{"doctor", "-h"}}) {
+  for (const Words& words :
+       {Words{}, Words{"attach", "-h"}, Words{"run", "-h"}, Words{"trace", "-h"},
+        Words{"dump", "-h"}, Words{"report", "-h"}, Words{"doctor", "-h"}}) {
     std::istringstream text(ParseAs<PrintAndExit>(words).text);
     for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 80u) << line;
   }
+}
+
+TEST(CommandLine, Traces) {
+  const RunOptions plain = ParseAs<RunOptions>({"trace", "a.py", "--builtins"});
+  ASSERT_TRUE(plain.trace);
+  EXPECT_EQ(plain.trace->engine, "auto");
+  EXPECT_FALSE(plain.trace->builtins) << "what follows the script is its own";
+  EXPECT_TRUE(plain.in_process);
+  const RunOptions all = ParseAs<RunOptions>(
+      {"trace", "--engine", "setprofile", "--builtins", "-o", "a.html", "-m", "b"});
+  EXPECT_EQ(all.trace->engine, "setprofile");
+  EXPECT_TRUE(all.trace->builtins);
+  EXPECT_EQ(all.record.outputs.size(), 1U);
+  EXPECT_FALSE(ParseAs<RunOptions>({"run", "a.py"}).trace);
 }
 
 TEST(CommandLine, NativeFramesFromOutside) {

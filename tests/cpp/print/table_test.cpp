@@ -90,6 +90,23 @@ TEST_F(TableTest, ShowsSelfAndTotal) {
   EXPECT_THAT(text, HasSubstr("1.00 s of wall time (elapsed, waiting included): 1 thread"));
 }
 
+TEST_F(TableTest, CountsTracedCalls) {
+  recording_.mutable_metadata().pause_mode = kByTracing;
+  Add({{"main", 3, "/srv/app.py"}}, 1 * kMs, 1 * kMs);
+  recording_.Add({.time_ns = time_ns_,
+                  .wall_ns = 9 * kMs,
+                  .cpu_ns = 0,
+                  .thread = thread_,
+                  .stack = MakeStack(recording_.mutable_tables(),
+                                     {{"main", 3, "/srv/app.py"}, {"step", 7, "/srv/app.py"}}),
+                  .count = 12345});
+  const std::string table = Table();
+  EXPECT_THAT(LineWith(table, "self %"), HasSubstr("calls self %"));
+  EXPECT_THAT(LineWith(table, "step"), HasSubstr("12,345   90.0     90.0"));
+  EXPECT_THAT(LineWith(table, "main"), HasSubstr(" 1   10.0    100.0"));
+  EXPECT_THAT(table, HasSubstr("calls: those that began"));
+}
+
 TEST_F(TableTest, ModeDecides) {
   Add({{"compute", 1, "a.py"}}, 100 * kMs, 100 * kMs);
   Add({{"sleep", 1, "a.py"}}, 900 * kMs, 0, 0);

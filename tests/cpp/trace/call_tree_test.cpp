@@ -75,7 +75,7 @@ TEST(CallTree, WhatIsDroppedGoesWithAllBelowItAndLeavesItsTimeToItsCaller) {
   CallNode& below = tree.ChildOf(dropped, KeyOf(1), ignore);
   below.total = 40;
   for (int again = 0; again < 2; ++again) {
-    tree.Drop([](Key key) { return key == KeyOf(2); });
+    tree.Drop([](const CallNode& node) { return node.key == KeyOf(2); });
     EXPECT_EQ(outer.self(), 90U);
     EXPECT_EQ(outer.first_child, &kept);
     EXPECT_EQ(kept.next_sibling, nullptr);

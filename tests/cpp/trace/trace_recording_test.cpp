@@ -63,7 +63,8 @@ TEST(TraceRecording, EachWayToAFunctionIsASampleOfItsCallsAndTimes) {
   trace.Leave(KeyOf('c'));
   trace.Leave(KeyOf('a'));
   session.Stop();
-  session.threads().front()->tree().Drop([](Key key) { return key == KeyOf('c'); });
+  session.threads().front()->tree().Drop(
+      [](const CallNode& node) { return node.key == KeyOf('c'); });
 
   const std::map<Key, FunctionFacts> facts = {{KeyOf('a'), {"a", "x.py", 1}},
                                               {KeyOf('b'), {"b", "x.py", 5}}};
@@ -71,7 +72,8 @@ TEST(TraceRecording, EachWayToAFunctionIsASampleOfItsCallsAndTimes) {
   Metadata metadata;
   metadata.pid = 42;
   const auto done = RecordTrace(
-      session, metadata, "a test", [&](Key key) -> const FunctionFacts& { return facts.at(key); },
+      session, metadata, {"a test", "a hook was lost"},
+      [&](Key key) -> const FunctionFacts& { return facts.at(key); },
       [](pid_t) { return std::string("the thread"); }, kept);
   ASSERT_TRUE(done);
   EXPECT_EQ(kept.begun.pid, 42);
@@ -83,7 +85,7 @@ TEST(TraceRecording, EachWayToAFunctionIsASampleOfItsCallsAndTimes) {
   EXPECT_LT(kept.by_path.at("ab").cpu_ns, 3'000'000U) << "it slept";
   EXPECT_LT(kept.by_path.at("a").wall_ns, 6'000'000U) << "its own time";
   EXPECT_EQ(kept.ended.taken, 4U);
-  EXPECT_EQ(kept.ended.cpu_source, "a test");
+  EXPECT_EQ(kept.ended.cpu_source, "a test; a hook was lost");
   EXPECT_TRUE(kept.ended.complete);
   EXPECT_EQ(kept.ended.thread_ns, kept.by_path.at("a").wall_ns + kept.by_path.at("ab").wall_ns);
   EXPECT_GE(kept.ended.duration_ns, static_cast<int64_t>(kept.ended.thread_ns));
