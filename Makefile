@@ -77,7 +77,9 @@ matrix: setup-matrix $(VENV)/.group-test $(VENV)/.installed
 
 bench: setup-bench $(VENV)/.group-bench $(VENV)/.installed
 	@tests/interpreters/fetch.sh sid
-	@$(VENV)/bin/python bench/run.py
+	@cmake -D PYSTROBE_OTHER_PYTHONS="$$(tests/interpreters/find.py --headers)" $(BUILD) >/dev/null
+	@cmake --build $(BUILD) --target other_pythons
+	@PYSTROBE_BUILD=$(BUILD) $(VENV)/bin/python bench/run.py
 
 check: setup-lint $(VENV)/.group-lint $(VENV)/.group-test $(VENV)/.group-build
 	@scripts/check.sh $(VENV) $(CHECK)

@@ -24,6 +24,7 @@ class Plan:
 
     interpreters: list[Interpreter]
     chosen: list[tools.Tool]
+    only_tools: frozenset[str] = frozenset()  #: by name; none: all
     seconds: int = 3
     rounds: int = 5
     memory_seconds: int = 60

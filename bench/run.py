@@ -28,6 +28,7 @@ import price
 import programs
 import table
 import tools
+import tracers
 import truth
 from experiments import Plan
 
@@ -42,6 +43,7 @@ EXPERIMENTS = {
     "scripts": programs.scripts,
     "files": price.files,
     "memory": price.memory,
+    "tracers": tracers.tracers,
 }
 DEFAULT_PYTHONS = ["3.11", "3.13", "3.15"]
 
@@ -69,9 +71,10 @@ def make_plan(arguments: argparse.Namespace) -> Plan:
             print(f"no Python {name} here: left out", file=sys.stderr)
     chosen = [by_name[name] for name in arguments.python if name in by_name]
     wanted = [tool for tool in tools.ALL if not arguments.tool or tool.name in arguments.tool]
+    only = frozenset(arguments.tool or ())
     if arguments.quick:
-        return Plan(chosen, wanted, seconds=1, rounds=2, memory_seconds=5)
-    return Plan(chosen, wanted, arguments.seconds, arguments.rounds, arguments.memory_seconds)
+        return Plan(chosen, wanted, only, seconds=1, rounds=2, memory_seconds=5)
+    return Plan(chosen, wanted, only, arguments.seconds, arguments.rounds, arguments.memory_seconds)
 
 
 @contextmanager

@@ -38,6 +38,10 @@ def ours(key: str, form: str = "{:,.0f}") -> Callable[[Row], str]:
     return lambda row: form.format(row["quality"][key]) if "quality" in row else ""
 
 
+def version(row: Row) -> str:
+    return row.get("version") or ""
+
+
 def placement(row: Row) -> str:
     return "apart" if row["pinned"] else "free"
 
@@ -150,6 +154,17 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             ("bytes/sample", number("bytes_per_sample", "{:.1f}")),
             ("reports, ms", formats("report_ms")),
             ("reports, kB", formats("report_kb")),
+        ],
+    ),
+    "tracers": (
+        "Every call traced",
+        [
+            ("workload", text("workload")),
+            *WHO,
+            ("version", version),
+            ("slow-down", number("slow")),
+            ("ns a call", number("ns_per_call", "{:,.0f}")),
+            ("calls told %", number("told_percent", "{:.3f}")),
         ],
     ),
     "memory": (

@@ -89,13 +89,15 @@ void AddOutput(CLI::App& app, RawOptions& raw) {
   const std::string group = "Output";
   app.add_option(
          "-o,--output", raw.outputs,
-         "Write a file, may be repeated: .html .strobe\n.speedscope.json .pb.gz .collapsed .json")
+         "Write a file, may be repeated: .html .strobe\n.speedscope.json .pb.gz .collapsed .json; "
+         "of\ncalls also .callgrind .pstats")
       ->type_name("FILE")
       ->allow_extra_args(false)
       ->group(group);
   app.add_option(
          "-f,--format", raw.format,
-         "Format, if the file's name does not tell:\nhtml strobe speedscope pprof collapsed json")
+         "Format, if the file's name does not tell:\nhtml strobe speedscope pprof collapsed json\n"
+         "callgrind pstats")
       ->type_name("FORMAT")
       ->group(group);
   app.add_option("--unit", raw.unit, "Numbers in collapsed stacks: samples, us, ns")
@@ -260,6 +262,7 @@ Result<Command> ParseAttach(Words words) {
   if (!pid) return std::unexpected(pid.error());
   auto record = UnderstandRecord(raw);
   if (!record) return std::unexpected(record.error());
+  if (auto fits = CheckSamples(record->outputs); !fits) return std::unexpected(fits.error());
   return AttachOptions{*pid, *std::move(record)};
 }
 
@@ -369,6 +372,9 @@ Result<Command> ParseRun(Words words) {
                  raw.python, options.program[0]);
   }
   if (auto taken = TakeRecord("run", raw, options); !taken) return std::unexpected(taken.error());
+  if (auto fits = CheckSamples(options.record.outputs); !fits) {
+    return std::unexpected(fits.error());
+  }
   options.in_process = raw.in_process;
   if (options.in_process) {
     if (auto fits = CheckInProcess(raw, options); !fits) return std::unexpected(fits.error());

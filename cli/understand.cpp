@@ -82,8 +82,10 @@ Result<std::vector<OutputRequest>> UnderstandOutputs(const RawOptions& raw) {
   if (!raw.format.empty()) {
     named = write::FormatByName(raw.format);
     if (!named) {
-      return Usage("It is one of html, strobe, speedscope, pprof, collapsed, json.",
-                   "format '{}' is not known", raw.format);
+      return Usage(
+          "It is one of html, strobe, speedscope, pprof, collapsed, json; of calls also "
+          "callgrind, pstats.",
+          "format '{}' is not known", raw.format);
     }
     if (raw.outputs.size() > 1) {
       return Usage("Leave -f out: the names tell the formats.",
@@ -97,8 +99,8 @@ Result<std::vector<OutputRequest>> UnderstandOutputs(const RawOptions& raw) {
     const auto format = named ? named : write::FormatByFileName(path);
     if (!format) {
       return Usage(
-          "End it in .html, .strobe, .speedscope.json, .pb.gz, .collapsed or .json, or name the "
-          "format with -f.",
+          "End it in .html, .strobe, .speedscope.json, .pb.gz, .collapsed or .json, of calls also "
+          ".callgrind or .pstats, or name the format with -f.",
           "the name of {} does not tell its format", path == "-" ? "standard output" : path);
     }
     for (const OutputRequest& other : outputs) {
@@ -134,6 +136,16 @@ Result<void> CheckPairs(const RawOptions& raw, const std::vector<OutputRequest>&
     return Usage("Set the rate with -r.",
                  "with --pause none nothing is held, so --max-overhead {} limits nothing",
                  raw.overhead);
+  }
+  return {};
+}
+
+Result<void> CheckSamples(const std::vector<OutputRequest>& outputs) {
+  for (const OutputRequest& output : outputs) {
+    if (!write::IsOfCalls(output.format)) continue;
+    return Usage("Trace the program: pystrobe trace.",
+                 "-o {} would hold how often functions were called, which samples do not tell",
+                 output.path);
   }
   return {};
 }

@@ -39,6 +39,8 @@ Result<View> UnderstandView(const RawOptions& raw);
 Result<std::vector<OutputRequest>> UnderstandOutputs(const RawOptions& raw);
 /// Refuses options that would have no effect, with the reason.
 Result<void> CheckPairs(const RawOptions& raw, const std::vector<OutputRequest>& outputs);
+/// Refuses formats that samples cannot fill.
+Result<void> CheckSamples(const std::vector<OutputRequest>& outputs);
 /// Whether a run from inside is by elapsed time: what is to be shown decides.
 bool IsByWallTime(const View& view);
 /// Refuses what means nothing inside.

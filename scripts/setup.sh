@@ -37,6 +37,7 @@ test   chromium          chromium
 test   chromium-driver   chromedriver
 test   strace            strace
 test   gdb               gdb
+test   valgrind          callgrind_annotate
 lint   clang-format-19   clang-format-19
 lint   clang-tidy-19     clang-tidy-19
 matrix debootstrap       debootstrap

@@ -64,7 +64,8 @@ struct Quality {
   uint64_t unresolved = 0;  ///< frames whose code object could not be read in time
   uint64_t reused_code = 0;  ///< code objects found replaced by another at the same address
   int64_t duration_ns = 0;   ///< from the first deadline to the last look
-  int64_t held_ns = 0;  ///< time the target's threads waited because of us (estimate, see below)
+  int64_t held_ns = 0;  ///< time the target's threads waited because of us (estimate, see below);
+                        ///< by tracing: what it took of their time, about
   /// The kernel's run_delay of the sampled threads: all they waited for a CPU, because of us and of
   /// others. What held_ns has of pauses by preemption is part of it; a thread that ptrace stops
   /// waits for no CPU.

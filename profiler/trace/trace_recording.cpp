@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -113,6 +114,7 @@ Result<void> RecordTrace(const TraceSession& session, Metadata metadata, const S
   quality.samples = quality.taken = quality.proved = quality.deadlines = writer.calls();
   quality.duration_ns = session.rate().ToTime(session.end() - session.begin()).count();
   const std::vector<std::string> missing = WhatIsMissing(session, seen_by.trouble);
+  quality.held_ns = std::llround(static_cast<double>(writer.calls()) * seen_by.ns_per_call);
   quality.cpu_source = seen_by.engine;
   if (!missing.empty()) quality.cpu_source += fmt::format("; {}", fmt::join(missing, "; "));
   quality.lost = missing.size();

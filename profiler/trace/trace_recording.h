@@ -18,10 +18,11 @@ struct FunctionFacts {
   uint32_t first_line = 0;
 };
 
-/// What the calls were seen by, for people.
+/// How the calls were seen.
 struct SeenBy {
-  std::string engine;
-  std::string trouble;  ///< why some were not seen; empty: nothing is known of any
+  std::string engine;      ///< for people
+  double ns_per_call = 0;  ///< what a call and its end cost the program, about
+  std::string trouble;     ///< why some were not seen; empty: nothing is known of any
 };
 
 /// Appends what was traced to `sink`, whole, from Begin to Finish: for each function and each way

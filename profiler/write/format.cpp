@@ -17,6 +17,7 @@ constexpr std::array kFormats = {
     FormatInfo{Format::kStrobe, "strobe"},         FormatInfo{Format::kHtml, "html"},
     FormatInfo{Format::kSpeedscope, "speedscope"}, FormatInfo{Format::kPprof, "pprof"},
     FormatInfo{Format::kCollapsed, "collapsed"},   FormatInfo{Format::kJson, "json"},
+    FormatInfo{Format::kCallgrind, "callgrind"},   FormatInfo{Format::kPstats, "pstats"},
 };
 
 struct Suffix {
@@ -37,6 +38,9 @@ constexpr std::array kSuffixes = {
     Suffix{".folded", Format::kCollapsed},
     Suffix{".txt", Format::kCollapsed},
     Suffix{".json", Format::kJson},
+    Suffix{".callgrind", Format::kCallgrind},
+    Suffix{".pstats", Format::kPstats},
+    Suffix{".prof", Format::kPstats},
 };
 
 bool EndsWithIgnoringCase(std::string_view text, std::string_view suffix) {
@@ -76,6 +80,8 @@ std::optional<Format> FormatByFileName(std::string_view file_name) {
   return std::nullopt;
 }
 
+bool IsOfCalls(Format format) { return format == Format::kCallgrind || format == Format::kPstats; }
+
 std::string_view FormatName(Format format) {
   for (const FormatInfo& info : kFormats) {
     if (info.format == format) return info.name;
@@ -96,6 +102,10 @@ std::string HowToOpen(Format format, std::string_view file_name) {
       return fmt::format("go tool pprof -http=: {}", file);
     case Format::kCollapsed:
       return fmt::format("flamegraph.pl {0} > flame.svg   (or: npx speedscope {0})", file);
+    case Format::kCallgrind:
+      return fmt::format("callgrind_annotate {0}   (or: kcachegrind {0})", file);
+    case Format::kPstats:
+      return fmt::format("python3 -m pstats {}   (or: snakeviz)", file);
     case Format::kJson:
       return fmt::format("python3 -m json.tool {}   (fields: docs/json.md)", file);
   }

@@ -257,12 +257,21 @@ std::string_view FunctionName(const Function& function, const Tables& tables) {
   return name.empty() ? std::string_view("<unknown>") : std::string_view(name);
 }
 
+std::string CostOfTracing(const Quality& quality) {
+  if (quality.taken == 0 || quality.held_ns == 0 || quality.thread_ns == 0) return "";
+  return fmt::format(
+      "; that took about {} a call, {} or {:.2g} % of the threads' time",
+      TimeText(static_cast<uint64_t>(quality.held_ns) / quality.taken),
+      TimeText(static_cast<uint64_t>(quality.held_ns)),
+      100 * static_cast<double>(quality.held_ns) / static_cast<double>(quality.thread_ns));
+}
+
 std::string QualityLine(const Metadata& metadata, const Quality& quality) {
   // Nothing is left to chance: there is no rate, and nothing to be late for.
   if (metadata.pause_mode == kByTracing) {
-    return fmt::format("{} of Python traced, {}, by {}",
-                       quality.lost == 0 ? "every call" : "not every call",
-                       Counted(quality.taken, "call", "calls"), quality.cpu_source);
+    return fmt::format(
+        "{} of Python traced, {}, by {}{}", quality.lost == 0 ? "every call" : "not every call",
+        Counted(quality.taken, "call", "calls"), quality.cpu_source, CostOfTracing(quality));
   }
   std::string line =
       VerdictText(quality) + Counted(quality.taken, "sample", "samples") + Precision(quality.taken);

@@ -5,6 +5,11 @@ namespace pystrobe::write {
 
 Result<void> Write(Format format, const Profile& profile, const WriteOptions& options,
                    Output& output) {
+  if (IsOfCalls(format) && profile.recording->metadata().pause_mode != kByTracing) {
+    return FailWithHint(ErrorCode::kInvalidArgument, "Trace the program: pystrobe trace.",
+                        "{} holds how often functions were called, which samples do not tell",
+                        FormatName(format));
+  }
   switch (format) {
     case Format::kHtml:
       return WriteHtml(profile, options, output);
@@ -16,6 +21,10 @@ Result<void> Write(Format format, const Profile& profile, const WriteOptions& op
       return WriteCollapsed(profile, options, output);
     case Format::kJson:
       return WriteJson(profile, options, output);
+    case Format::kCallgrind:
+      return WriteCallgrind(profile, options, output);
+    case Format::kPstats:
+      return WritePstats(profile, options, output);
     case Format::kStrobe:
       break;
   }

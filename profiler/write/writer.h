@@ -20,7 +20,10 @@ class Output {
   virtual Result<void> Write(std::string_view bytes) = 0;
 };
 
-enum class Format { kStrobe, kHtml, kSpeedscope, kPprof, kCollapsed, kJson };
+enum class Format { kStrobe, kHtml, kSpeedscope, kPprof, kCollapsed, kJson, kCallgrind, kPstats };
+
+/// Whether it holds calls, which only a traced recording has.
+bool IsOfCalls(Format format);
 
 /// Unit of the numbers in collapsed stacks.
 enum class Unit { kSamples, kMicroseconds, kNanoseconds };
@@ -32,9 +35,11 @@ struct WriteOptions {
   bool idle = false;  ///< HTML: the page opens with idle threads shown, of those in the profile
 };
 
-/// By the name given to -f: "strobe", "html", "speedscope", "pprof", "collapsed", "json".
+/// By the name given to -f: "strobe", "html", "speedscope", "pprof", "collapsed", "json", "callgrind",
+/// "pstats".
 std::optional<Format> FormatByName(std::string_view name);
 /// By file name: .strobe .html .speedscope.json .pb.gz (.pprof) .collapsed (.folded, .txt) .json
+/// .callgrind .pstats (.prof)
 std::optional<Format> FormatByFileName(std::string_view file_name);
 std::string_view FormatName(Format format);
 /// One line telling how to open a file of that format.
@@ -43,7 +48,8 @@ std::string HowToOpen(Format format, std::string_view file_name);
 /// A word as a POSIX shell takes it: as it is when nothing in it is special, else in single quotes.
 std::string ShellQuoted(std::string_view word);
 
-/// Writes `profile`. kStrobe is not a foreign format and fails here with kInvalidArgument.
+/// Writes `profile`. Fails with kInvalidArgument for kStrobe, which is no foreign format, and for
+/// formats of calls where the recording has samples.
 Result<void> Write(Format format, const Profile& profile, const WriteOptions& options,
                    Output& output);
 
@@ -59,6 +65,11 @@ Result<void> WriteSpeedscope(const Profile& profile, const WriteOptions& options
 Result<void> WritePprof(const Profile& profile, const WriteOptions& options, Output& output);
 /// One line for each thread and stack that has a value in `mode` and `unit`.
 Result<void> WriteCollapsed(const Profile& profile, const WriteOptions& options, Output& output);
+/// Functions and their calls of each other, wall and CPU time: KCachegrind, callgrind_annotate. Of
+/// traced recordings only, as the next.
+Result<void> WriteCallgrind(const Profile& profile, const WriteOptions& options, Output& output);
+/// The same as cProfile has it, time of `mode`: pstats, snakeviz.
+Result<void> WritePstats(const Profile& profile, const WriteOptions& options, Output& output);
 /// Everything, for programs: docs/json.md.
 Result<void> WriteJson(const Profile& profile, const WriteOptions& options, Output& output);
 

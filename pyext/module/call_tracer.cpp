@@ -28,7 +28,7 @@ using trace::CallTree;
 using HooksMaker = std::unique_ptr<hooks::Hooks> (*)(bool builtins);
 
 // Those of this version that can tell what is asked for, the cheapest first.
-std::vector<HooksMaker> MakersOf(const std::string& engine, bool builtins) {
+std::vector<HooksMaker> MakersOf(const std::string& engine, [[maybe_unused]] bool builtins) {
   const bool any = engine == "auto";
   std::vector<HooksMaker> makers;
 #if PY_VERSION_HEX < 0x030C0000
@@ -184,7 +184,7 @@ py::list CallTracer::Rows(bool merged, const std::string& hidden) {
 }
 
 std::unique_ptr<Recording> CallTracer::MakeRecording(const std::string& version,
-                                                     const std::string& hidden,
+                                                     const std::string& hidden, double ns_per_call,
                                                      std::optional<int> fd) {
   Hide(hidden);
   const auto target = remote::Target::Open(getpid());
@@ -192,7 +192,8 @@ std::unique_ptr<Recording> CallTracer::MakeRecording(const std::string& version,
   std::atomic<bool> stop{false};
   store::Recorder recorder(ValueOrRaise(FileFor(fd)), "the recording", stop);
   const auto done = trace::RecordTrace(
-      *session_, remote::DescribeTarget(*target, version, MonotonicNow()), {engine(), trouble_},
+      *session_, remote::DescribeTarget(*target, version, MonotonicNow()),
+      {engine(), ns_per_call, trouble_},
       [this](trace::Key key) -> const trace::FunctionFacts& { return functions_->FactsOf(key); },
       [](pid_t tid) { return NameOfThread(tid); }, recorder);
   if (!done) Raise(done.error());
@@ -230,7 +231,7 @@ void DefineCallTracer(py::module_& module) {
       .def_property_readonly("engine", &CallTracer::engine)
       .def("rows", &CallTracer::Rows, py::arg("merged"), py::arg("hidden"))
       .def("recording", &CallTracer::MakeRecording, py::arg("version"), py::arg("hidden"),
-           py::arg("fd") = py::none())
+           py::arg("ns_per_call"), py::arg("fd"))
       .def("moved_because", &CallTracer::moved_because)
       .def("facts", &CallTracer::Facts);
 }

@@ -37,10 +37,11 @@ class CallTracer {
   /// [(tid, [(function, file, line, calls, recursive, running, self, total, self_cpu, total_cpu,
   /// [caller rows])])], times in ns; tid 0 where `merged`.
   pybind11::list Rows(bool merged, const std::string& hidden);
-  /// `fd`: a file to hold it, which stays the caller's; none: memory. Where the file does not take
-  /// it memory does, and moved_because() says why.
+  /// `ns_per_call`: what tracing cost the program, about. `fd`: a file to hold it, which stays the
+  /// caller's; none: memory. Where the file does not take it memory does, and moved_because() says
+  /// why.
   std::unique_ptr<Recording> MakeRecording(const std::string& version, const std::string& hidden,
-                                           std::optional<int> fd);
+                                           double ns_per_call, std::optional<int> fd);
   const std::optional<std::string>& moved_because() const { return moved_because_; }
   pybind11::dict Facts() const;
 

@@ -23,7 +23,7 @@ from pystrobe._report import (
     to_report,
 )
 
-FORMATS = ("strobe", "html", "speedscope", "pprof", "collapsed", "json")
+FORMATS = ("strobe", "html", "speedscope", "pprof", "collapsed", "json", "callgrind", "pstats")
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ class Profile:
     ) -> None:
         """Writes a file, replacing one that is there once all is written.
 
-        :param format: ``strobe``, ``html``, ``speedscope``, ``pprof``, ``collapsed`` or ``json``;
-            ``None``: by the file's name.
+        :param format: ``strobe``, ``html``, ``speedscope``, ``pprof``, ``collapsed``, ``json``; of
+            traced calls also ``callgrind`` and ``pstats``. ``None``: by the file's name.
         :raises InvalidArgumentError: a format or a name that is none of these.
         """
         chosen = format or _core.format_of(os.fsencode(path))

@@ -54,6 +54,17 @@ def node_modules() -> Path:
     return NODE_MODULES
 
 
+# --- callgrind ---
+
+
+def annotated_calls(path: Path) -> dict[str, int]:
+    """Own wall time of each function, in ns, as callgrind_annotate has it."""
+    command = [need("callgrind_annotate", "valgrind"), "--threshold=100", "--show-percs=no"]
+    said = subprocess.run([*command, str(path)], capture_output=True, text=True, check=True).stdout
+    rows = re.findall(r"^ *([\d,]+) +\S+  (\S+):(\S+)", said, re.MULTILINE)
+    return {function: int(wall.replace(",", "")) for wall, _, function in rows}
+
+
 # --- pprof ---
 
 

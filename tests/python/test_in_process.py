@@ -10,9 +10,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pystrobe_command import Pystrobe, Recorded
+from readers import annotated_calls
 from test_outputs import small_disk
 
 pytest.importorskip("pystrobe", reason="the package is not installed: make build")
@@ -233,6 +235,36 @@ def test_every_call_of_a_program_is_traced(pystrobe: Pystrobe, tmp_path: Path) -
     assert "<module>" in roots
     assert not any("pystrobe" in frame.file for stack in stacks for frame in stack.frames)
     assert "calls self %" in pystrobe.run("report", str(recording)).out
+
+
+def test_calls_are_read_by_the_readers_of_calls(pystrobe: Pystrobe, tmp_path: Path) -> None:
+    program, callgrind, dumped = (tmp_path / name for name in ("a.py", "a.callgrind", "a.pstats"))
+    program.write_text(CALLS)
+    done = pystrobe.run(
+        *("trace", "--python", sys.executable, "-o", str(callgrind), "-o", str(dumped)),
+        str(program),
+    )
+    assert done.code == 3, done.err
+    stats: Any = pstats.Stats(str(dumped))
+    rows = {name: sums for (_, _, name), sums in stats.stats.items()}
+    primitive, calls, own, total, callers = rows["fib"]
+    assert (primitive, calls) == (2, 2150)
+    assert sum(caller[1] for caller in callers.values()) == 2150
+    assert 0 < own <= total < rows["<module>"][3]
+    stats.print_callers("fib")
+    annotated = annotated_calls(callgrind)
+    assert annotated["fib"] == round(own * 1e9)
+
+
+def test_samples_do_not_fill_formats_of_calls(pystrobe: Pystrobe, program: Path) -> None:
+    recording = program.with_suffix(".strobe")
+    assert run_inside(pystrobe, program, "-o", str(recording)).returncode == 3
+    asked = pystrobe.run("report", str(recording), "-f", "pstats", "-o", str(program.parent / "a"))
+    assert asked.code == 1
+    assert "samples do not tell" in asked.err
+    refused = pystrobe.run("run", "-o", "a.callgrind", str(program))
+    assert refused.code == 2
+    assert "pystrobe trace" in refused.err
 
 
 def test_functions_of_c_are_traced_on_request(pystrobe: Pystrobe, tmp_path: Path) -> None:

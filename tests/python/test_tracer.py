@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pstats
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -528,6 +529,62 @@ def test_the_hook_being_taken_away_is_told(way: Way) -> None:
     }[way.engine]
     said = told(way, f"print(json.dumps(traced(lambda: exec({take!r})).trouble))")
     assert "missing" in said
+
+
+@each_engine
+def test_the_cost_is_told(way: Way) -> None:
+    said = told(
+        way,
+        """
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+tracer = traced(lambda: fib(15))
+quality = tracer.profile().report().quality
+print(json.dumps([tracer.ns_per_call, quality.held_ns / quality.taken, str(tracer.profile())]))
+""",
+    )
+    per_call, by_quality, text = said
+    assert 1 < per_call < 20_000
+    assert by_quality == pytest.approx(per_call, rel=0.01, abs=1)
+    assert "that took about" in " ".join(text.split())
+
+
+# Parts of CPython's own tests that have much to do with calls, and little with time and machine.
+SUITE = [
+    *("test_generators", "test_yield_from", "test_pep380", "test_coroutines", "test_asyncgen"),
+    *("test_exceptions", "test_raise", "test_with", "test_contextlib", "test_decorators"),
+    *("test_functools", "test_descr", "test_super", "test_scope", "test_sort", "test_call"),
+    *("test_iter", "test_itertools", "test_richcmp", "test_class", "test_thread", "test_weakref"),
+]
+RUN_SUITE = """
+import importlib.util, sys
+names = [name for name in {names!r} if importlib.util.find_spec("test." + name)]
+if not names:
+    sys.exit(99)
+sys.argv = ["test", "-q", *names]
+from test.libregrtest.main import main
+if {engine!r}:
+    import pystrobe
+    pystrobe.Tracer(engine={engine!r}).start()
+main()
+"""
+
+
+def outcome(way: Way, engine: str) -> tuple[int, list[str]]:
+    """Exit status, and which of the tests failed."""
+    done = run(RUN_SUITE.format(names=SUITE, engine=engine), by=way.by)
+    failed = re.findall(r"^(?:FAIL|ERROR): (\S+)", done.stdout + done.stderr, re.MULTILINE)
+    return done.returncode, sorted(set(failed))
+
+
+@pytest.mark.slow
+@pytest.mark.matrix
+@each_engine
+def test_the_tests_of_the_interpreter_pass_as_without(way: Way) -> None:
+    alone = outcome(way, "")
+    if alone[0] == 99:
+        pytest.skip("this interpreter came without its tests")
+    assert outcome(way, way.engine) == alone
 
 
 @each_engine

@@ -72,7 +72,7 @@ TEST(TraceRecording, EachWayToAFunctionIsASampleOfItsCallsAndTimes) {
   Metadata metadata;
   metadata.pid = 42;
   const auto done = RecordTrace(
-      session, metadata, {"a test", "a hook was lost"},
+      session, metadata, {"a test", 30.0, "a hook was lost"},
       [&](Key key) -> const FunctionFacts& { return facts.at(key); },
       [](pid_t) { return std::string("the thread"); }, kept);
   ASSERT_TRUE(done);
@@ -86,6 +86,8 @@ TEST(TraceRecording, EachWayToAFunctionIsASampleOfItsCallsAndTimes) {
   EXPECT_LT(kept.by_path.at("a").wall_ns, 6'000'000U) << "its own time";
   EXPECT_EQ(kept.ended.taken, 4U);
   EXPECT_EQ(kept.ended.cpu_source, "a test; a hook was lost");
+  EXPECT_EQ(kept.ended.held_ns, 4 * 30);
+  EXPECT_EQ(kept.ended.lost, 1U);
   EXPECT_TRUE(kept.ended.complete);
   EXPECT_EQ(kept.ended.thread_ns, kept.by_path.at("a").wall_ns + kept.by_path.at("ab").wall_ns);
   EXPECT_GE(kept.ended.duration_ns, static_cast<int64_t>(kept.ended.thread_ns));

@@ -7,8 +7,9 @@ namespace pystrobe::write {
 namespace {
 
 TEST(FormatTest, NamesGoBothWays) {
-  for (const Format format : {Format::kStrobe, Format::kHtml, Format::kSpeedscope, Format::kPprof,
-                              Format::kCollapsed, Format::kJson}) {
+  for (const Format format :
+       {Format::kStrobe, Format::kHtml, Format::kSpeedscope, Format::kPprof, Format::kCollapsed,
+        Format::kJson, Format::kCallgrind, Format::kPstats}) {
     EXPECT_EQ(FormatByName(FormatName(format)), format);
   }
   EXPECT_EQ(FormatByName("HTML"), std::nullopt);
@@ -27,6 +28,9 @@ TEST(FormatTest, FileNamesDecide) {
   EXPECT_EQ(FormatByFileName("a.folded"), Format::kCollapsed);
   EXPECT_EQ(FormatByFileName("a.txt"), Format::kCollapsed);
   EXPECT_EQ(FormatByFileName("A.HTML"), Format::kHtml);
+  EXPECT_EQ(FormatByFileName("a.callgrind"), Format::kCallgrind);
+  EXPECT_EQ(FormatByFileName("a.pstats"), Format::kPstats);
+  EXPECT_EQ(FormatByFileName("a.prof"), Format::kPstats);
 }
 
 TEST(FormatTest, OtherFileNamesDoNot) {
@@ -39,8 +43,9 @@ TEST(FormatTest, HowToOpenIsOneLineThatAShellTakes) {
   EXPECT_EQ(HowToOpen(Format::kPprof, "a.pb.gz"), "go tool pprof -http=: a.pb.gz");
   EXPECT_EQ(HowToOpen(Format::kPprof, "it's; mine"), R"(go tool pprof -http=: 'it'\''s; mine')");
   EXPECT_EQ(HowToOpen(Format::kStrobe, ""), "pystrobe report '' -o report.html");
-  for (const Format format : {Format::kStrobe, Format::kHtml, Format::kSpeedscope, Format::kPprof,
-                              Format::kCollapsed, Format::kJson}) {
+  for (const Format format :
+       {Format::kStrobe, Format::kHtml, Format::kSpeedscope, Format::kPprof, Format::kCollapsed,
+        Format::kJson, Format::kCallgrind, Format::kPstats}) {
     const std::string line = HowToOpen(format, "out/file");
     EXPECT_NE(line.find("out/file"), std::string::npos) << line;
     EXPECT_EQ(line.find('\n'), std::string::npos) << line;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who called whom, ways to it put together: what formats hold that have no stacks. [any thread]
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "profiler/analyze/profile.h"
+
+namespace pystrobe {
+
+/// What all calls of a function come to, or those from one caller. Of a traced recording, in which
+/// Weights::samples are calls.
+struct CallSums {
+  Weights self;
+  Weights total;           ///< that of calls within others of the same kind is in these already
+  uint64_t recursive = 0;  ///< of self.samples: calls within others of the same kind
+};
+
+struct CalledFunction {
+  FunctionId function;
+  CallSums sums;
+  struct Caller {
+    std::optional<FunctionId> function;  ///< nullopt: nobody that was traced
+    CallSums sums;
+  };
+  std::vector<Caller> callers;  ///< these add up to the calls and the self time
+};
+
+/// In the order in which they are met, all threads together.
+std::vector<CalledFunction> BuildCallGraph(const Profile& profile);
+
+}  // namespace pystrobe
