@@ -23,8 +23,8 @@ from own_interpreters import Own, own_interpreters
 from running import apart
 
 PROGRAM = paths.BENCH / "workloads" / "traced.py"
-#: Of each workload as many units as take some 0.1 s alone.
-UNITS = {"fib": 60, "loop": 20, "builtins": 60, "mixed": 40}
+#: Of each workload as many units as take some 50 ms alone.
+UNITS = {"fib": 30, "loop": 10, "builtins": 30, "mixed": 20}
 REPEATS = 3
 TIMEOUT_S = 180
 

@@ -5,8 +5,8 @@
 
 The work is timed before, under and after the tracer, REPEATS times each. stdout: JSON with these
 times in seconds (`before`, `under`, `after`), how many calls were made and how many the tracer
-has told of (`made`, `told`; null: it does not count), and the tool's `version`. Runs on any interpreter from 3.9 on; the
-tools must be importable.
+has told of (`made`, `told`; null: it does not count), and the tool's `version`. Runs on
+any interpreter from 3.9 on; the tools must be importable.
 """
 
 import json
@@ -68,7 +68,7 @@ def task_mixed():
             except ValueError:
                 account.moves.append(0)
     names = sorted((account.average, account.owner.upper()) for account in accounts)
-    return json.dumps(dict((name, value) for value, name in names))
+    return json.dumps({name: value for value, name in names})
 
 
 CALLS_OF_FIB_20 = 21_891

@@ -35,8 +35,8 @@ struct WriteOptions {
   bool idle = false;  ///< HTML: the page opens with idle threads shown, of those in the profile
 };
 
-/// By the name given to -f: "strobe", "html", "speedscope", "pprof", "collapsed", "json", "callgrind",
-/// "pstats".
+/// By the name given to -f: "strobe", "html", "speedscope", "pprof", "collapsed", "json",
+/// "callgrind", "pstats".
 std::optional<Format> FormatByName(std::string_view name);
 /// By file name: .strobe .html .speedscope.json .pb.gz (.pprof) .collapsed (.folded, .txt) .json
 /// .callgrind .pstats (.prof)

@@ -73,14 +73,15 @@ def _package(interpreter: find.Interpreter, core: Path) -> Own:
     return Own(
         interpreter.name,
         interpreter.minor,
-        _chroot_with_proc(interpreter) if interpreter.root else tuple(interpreter.command()),
+        _chroot(interpreter) if interpreter.root else tuple(interpreter.command()),
         tuple(variables.items()),
         interpreter.root or "",
     )
 
 
-def _chroot_with_proc(interpreter: find.Interpreter) -> tuple[str, ...]:
-    script = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+def _chroot(interpreter: find.Interpreter) -> tuple[str, ...]:
+    """With what a container has, too."""
+    script = 'mount -t proc proc "$0/proc" && mount -t sysfs sys "$0/sys" && exec chroot "$0" "$@"'
     return ("unshare", "--mount", "sh", "-c", script, interpreter.root or "", interpreter.path)
 
 
