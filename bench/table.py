@@ -163,6 +163,7 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             *WHO,
             ("version", version),
             ("slow-down", number("slow")),
+            ("afterwards", number("after")),
             ("ns a call", number("ns_per_call", "{:,.0f}")),
             ("calls told %", number("told_percent", "{:.3f}")),
         ],

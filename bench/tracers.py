@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What it costs to trace every call: our engines and other tracers, on each interpreter.
 
-Each run is a process of its own, pinned to one CPU, that times its work without the tracer before
-and after (workloads/traced.py). Tools take turns.
+Each run is a process of its own, pinned to one CPU, that times its work before, under and after the
+tracer (workloads/traced.py). Tools take turns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OF_INTEREST = ("none", *OURS, "cProfile", "VizTracer", "yappi wall")
 
 def tools_for(own: Own, workload: str) -> list[str]:
     names = [*EVERYWHERE, *PEERS, "pyinstrument"]
-    if own.minor >= (3, 15):
+    if own.version >= (3, 15):
         names.append("profiling.tracing")
     return [name for name in names if workload == "fib" or name in OF_INTEREST]
 
@@ -76,15 +76,15 @@ def run(own: Own, tool: str, workload: str, quick: bool) -> dict[str, Any]:
 
 
 def figures(answers: list[dict[str, Any]]) -> Row:
-    ratios, nanoseconds, told, made = [], [], 0, 0
+    ratios, left, nanoseconds, told, made = [], [], [], 0, 0
     for answer in answers:
-        alone = median([*answer["before"], *answer["after"]])
-        under = median(answer["under"])
+        alone, under = median(answer["before"]), median(answer["under"])
         ratios.append(under / alone)
+        left.append(median(answer["after"]) / alone)
         if answer["made"]:
             nanoseconds.append(1e9 * (under - alone) / (answer["made"] / REPEATS))
             made, told = made + answer["made"], told + (answer["told"] or 0)
-    row: Row = {"slow": spread(ratios), "version": answers[0]["version"]}
+    row: Row = {"slow": spread(ratios), "after": spread(left), "version": answers[0]["version"]}
     if nanoseconds:
         row["ns_per_call"] = spread(nanoseconds)
     if told:

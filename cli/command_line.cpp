@@ -403,6 +403,17 @@ Result<Command> ParseTrace(Words words) {
       ->group("Tracing");
   app.add_flag("--builtins", raw.builtins, "Functions of C too, each of which costs time")
       ->group("Tracing");
+  app.add_option("--include", raw.include,
+                 "Only functions whose file or name this fits,\nor whose file is below it; may be "
+                 "repeated")
+      ->type_name("GLOB")
+      ->allow_extra_args(false)
+      ->group("Tracing");
+  app.add_option("--exclude", raw.exclude, "None of these; their time is their caller's")
+      ->type_name("GLOB")
+      ->allow_extra_args(false)
+      ->group("Tracing");
+  app.add_flag("--no-stdlib", raw.no_stdlib, "None of the standard library")->group("Tracing");
   AddView(app, raw);
   AddOutput(app, raw);
   AddQuiet(app, raw);

@@ -50,6 +50,8 @@ struct AttachOptions {
 struct TraceOptions {
   std::string engine;
   bool builtins = false;
+  std::vector<std::string> include, exclude;  ///< patterns
+  bool stdlib = true;
 };
 
 struct RunOptions {

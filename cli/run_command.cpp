@@ -22,6 +22,20 @@ std::string FindPython(const RunOptions& options, Environment environment) {
   return "python3";
 }
 
+// As pystrobe.auto reads it: what would end a word of a list, or the list, in hexadecimal.
+std::string ListSetting(std::string_view key, const std::vector<std::string>& words) {
+  std::string setting;
+  for (const std::string& word : words) {
+    setting += setting.empty() ? fmt::format(",{}=", key) : ";";
+    for (const char c : word) {
+      const bool is_special = std::string_view("%,;").contains(c);
+      setting +=
+          is_special ? fmt::format("%{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
+    }
+  }
+  return setting;
+}
+
 // "http.server", but not "python3.12" or "./tool".
 bool LooksLikeModule(std::string_view word) {
   const size_t dot = word.find('.');
@@ -69,8 +83,10 @@ std::string CureInside(const RunOptions& options) {
 
 std::string SettingsInside(const RunOptions& run, int descriptor) {
   if (run.trace) {
-    return fmt::format("mode=trace,engine={},builtins={:d},fd={}", run.trace->engine,
-                       run.trace->builtins, descriptor);
+    return fmt::format("mode=trace,engine={},builtins={:d},stdlib={:d},fd={}{}{}",
+                       run.trace->engine, run.trace->builtins, run.trace->stdlib, descriptor,
+                       ListSetting("include", run.trace->include),
+                       ListSetting("exclude", run.trace->exclude));
   }
   const RecordOptions& options = run.record;
   const bool by_wall = IsByWallTime(options.view);

@@ -191,7 +191,7 @@ Result<TraceOptions> UnderstandTrace(const RawOptions& raw) {
     return Usage("It is one of wall, cpu.",
                  "traced calls do not tell who had the interpreter's lock: --mode gil");
   }
-  return TraceOptions{raw.engine, raw.builtins};
+  return TraceOptions{raw.engine, raw.builtins, raw.include, raw.exclude, !raw.no_stdlib};
 }
 
 Result<RecordOptions> UnderstandRecord(const RawOptions& raw) {

@@ -355,6 +355,10 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
     return Fail(ErrorCode::kInvalidArgument, "the range from {:.3f} s until {:.3f} s is empty",
                 Seconds(options.since_ns), Seconds(*options.until_ns));
   }
+  if (recording.metadata().pause_mode == kByTracing && (options.since_ns > 0 || options.until_ns)) {
+    return FailWithHint(ErrorCode::kInvalidArgument, "Leave --since and --until out.",
+                        "traced calls do not tell when they were made");
+  }
   auto kept = KeptThreads(recording, options.thread);
   if (!kept) return std::unexpected(kept.error());
 

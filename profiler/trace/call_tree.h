@@ -47,20 +47,20 @@ class CallTree {
   CallNode& root() { return nodes_.front(); }
   const CallNode& root() const { return nodes_.front(); }
 
-  /// The child that was entered last before, in most cases: one compare. `is_new` is called with
-  /// the key of a node that is made.
-  template <typename IsNew>
-  CallNode& ChildOf(CallNode& parent, Key key, const IsNew& is_new) {
+  /// The child that was entered last before, in most cases: one compare. Where there is none,
+  /// `admits` is asked with the key whether to make one; if not: nullptr.
+  template <typename Admits>
+  CallNode* ChildOf(CallNode& parent, Key key, const Admits& admits) {
     CallNode* child = parent.last_child;
     if (child == nullptr || child->key != key) [[unlikely]] {
       child = Find(parent, key);
       if (child == nullptr) {
-        is_new(key);
+        if (!admits(key)) return nullptr;
         child = &Make(parent, key);
       }
       parent.last_child = child;
     }
-    return *child;
+    return child;
   }
 
   /// Forgets the nodes that `is_unwanted`, with all below them: their time becomes their caller's

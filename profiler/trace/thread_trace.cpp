@@ -57,51 +57,57 @@ ThreadTrace::ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWat
 
 void ThreadTrace::BeginRunning(std::span<const RunningCall> running) {
   for (const auto& [key, frame] : running) {
-    CallNode& node = tree_.ChildOf(*top_->node, key, [this](Key fresh) { watch_.OnNewKey(fresh); });
     if (top_ + 1 == limit_) break;
-    ++node.running;
-    *++top_ = {&node, begin_, 0};
-    running_.push_back(frame);
+    CallNode* const node =
+        tree_.ChildOf(*top_->node, key, [this](Key fresh) { return watch_.Admits(fresh); });
+    if (node != nullptr) {
+      ++node->running;
+      *++top_ = {node, begin_, 0};
+    }
+    running_.push_back({frame, top_});
   }
   last_running_ = top_;
 }
 
 void ThreadTrace::EndRunning(const void* frame) {
   auto kept = running_.end();
-  while (kept != running_.begin() && kept[-1] != frame) --kept;
+  while (kept != running_.begin() && kept[-1].frame != frame) --kept;
   if (kept == running_.begin() && frame != nullptr) return;
   running_.erase(kept, running_.end());
-  last_running_ = slots_.data() + running_.size();
+  last_running_ = running_.empty() ? slots_.data() : running_.back().slot;
   Ticks now = TickClock::Now();
   off_cpu_.Follow(now);
   LeaveDownTo(last_running_ + 1, now);
 }
 
-CallNode& ThreadTrace::PushTooDeep() {
+CallNode* ThreadTrace::PushTooDeep(Key key) {
+  if (watch_.IsRefused(key)) return nullptr;
   ++too_deep_;
   // What leaves the innermost slot has another key from now on, so that Leave does not take it.
   if (beyond_++ == 0) covered_ = std::exchange(top_->node, &deepest_);
-  return deepest_;
+  return &deepest_;
 }
 
 void ThreadTrace::LeaveDownTo(Slot* slot, Ticks now) {
   for (; top_ >= slot; --top_) Charge(*top_, now);
 }
 
-void ThreadTrace::LeaveOutOfOrder(Key key) {
+bool ThreadTrace::LeaveOutOfOrder(Key key) {
+  if (watch_.IsRefused(key)) return false;
   if (beyond_ > 0) {
     if (--beyond_ == 0) top_->node = covered_;
-    return;
+    return true;
   }
   Slot* slot = top_;
   while (slot > slots_.data() && slot->node->key != key) --slot;
   if (slot == slots_.data()) {
     ++unmatched_;
-    return;
+    return true;
   }
   Ticks now = TickClock::Now();
   off_cpu_.Follow(now);
   LeaveDownTo(slot, now);
+  return true;
 }
 
 void ThreadTrace::End(Nanoseconds cpu) {

@@ -21,12 +21,16 @@
 
 namespace pystrobe::trace {
 
-/// Is told of each function once for each place in the tree where it is called: keys are to name
-/// the same thing for as long as the trace lives. [the thread that is traced]
+/// Is asked about functions, now and then. [the thread that is traced]
 class KeyWatch {
  public:
   virtual ~KeyWatch() = default;
-  virtual void OnNewKey(Key key) = 0;
+  /// A function is called where it was not called before. Whether it is to be in the tree; else
+  /// what it does counts for its caller, and its own calls are its caller's. The key is to name the
+  /// same thing for as long as the trace lives.
+  virtual bool Admits(Key key) = 0;
+  /// Whether Admits has said no.
+  virtual bool IsRefused(Key key) = 0;
 };
 
 /// A thread's own CPU time, told by the clock of its calls. Between two looks at the kernel's clock
@@ -88,22 +92,27 @@ class ThreadTrace {
                                                     std::span<const RunningCall> running,
                                                     KeyWatch& watch, const TickRate& rate);
 
-  /// A call begins.
-  void Enter(Key key) { Push(key).calls++; }
+  /// A call begins. False: the function is not traced.
+  bool Enter(Key key) {
+    CallNode* const node = Push(key);
+    if (node == nullptr) [[unlikely]]
+      return false;
+    node->calls++;
+    return true;
+  }
   /// A generator or a coroutine goes on, which was counted when it began.
-  void Resume(Key key) { Push(key); }
+  bool Resume(Key key) { return Push(key) != nullptr; }
   /// What was entered last ends, or a generator waits. Calls above it that end unnoticed end with
-  /// it; one that was never entered is passed over.
-  void Leave(Key key) {
+  /// it; one that was never entered is passed over. False: the function is not traced.
+  bool Leave(Key key) {
     Slot* const slot = top_;
-    if (slot->node->key != key) [[unlikely]] {
-      LeaveOutOfOrder(key);
-      return;
-    }
+    if (slot->node->key != key) [[unlikely]]
+      return LeaveOutOfOrder(key);
     Ticks now = TickClock::Now();
     off_cpu_.Follow(now);
     Charge(*slot, now);
     top_ = slot - 1;
+    return true;
   }
 
   /// What was entered last could not begin: it does not count.
@@ -117,7 +126,7 @@ class ThreadTrace {
   /// nothing where `frame` is none of them; nullptr: they have all ended.
   bool IsAmongRunning() const { return top_ <= last_running_; }
   void ReturnTo(const void* frame) {
-    if (running_.empty() ? frame != nullptr : running_.back() != frame) EndRunning(frame);
+    if (running_.empty() ? frame != nullptr : running_.back().frame != frame) EndRunning(frame);
   }
 
   /// How many calls are open; those that ran before the tracing among them.
@@ -148,12 +157,16 @@ class ThreadTrace {
   ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWatch& watch,
               const TickRate& rate);
 
-  CallNode& Push(Key key) {
-    CallNode& node = tree_.ChildOf(*top_->node, key, [this](Key fresh) { watch_.OnNewKey(fresh); });
+  // nullptr: it is not traced.
+  CallNode* Push(Key key) {
     Slot* const slot = top_ + 1;
     if (slot == limit_) [[unlikely]]
-      return PushTooDeep();
-    slot->node = &node;
+      return PushTooDeep(key);
+    CallNode* const node =
+        tree_.ChildOf(*top_->node, key, [this](Key fresh) { return watch_.Admits(fresh); });
+    if (node == nullptr) [[unlikely]]
+      return nullptr;
+    slot->node = node;
     Ticks now = TickClock::Now();
     off_cpu_.Follow(now);
     slot->begin = now;
@@ -165,8 +178,8 @@ class ThreadTrace {
     slot.node->total += now - slot.begin;
     slot.node->off_cpu += off_cpu_.ticks() - slot.off_cpu_before;
   }
-  CallNode& PushTooDeep();
-  void LeaveOutOfOrder(Key key);
+  CallNode* PushTooDeep(Key key);
+  bool LeaveOutOfOrder(Key key);
   void LeaveDownTo(Slot* slot, Ticks now);
   void EndRunning(const void* frame);
   void BeginRunning(std::span<const RunningCall> running);
@@ -181,10 +194,14 @@ class ThreadTrace {
   const pid_t tid_;
   const Ticks begin_;
   Ticks end_ = 0;
-  std::vector<const void*> running_;  // the frames of what ran before, where they are known
-  size_t beyond_ = 0;                 // open calls that have no slot
-  CallNode deepest_;                  // stands in the innermost slot meanwhile: its key is nobody's
-  CallNode* covered_ = nullptr;       // whose slot that is
+  struct Running {
+    const void* frame;
+    Slot* slot;  // its own, or its caller's where it is not traced
+  };
+  std::vector<Running> running_;  // before the tracing, where their ends are not told
+  size_t beyond_ = 0;             // open calls that have no slot
+  CallNode deepest_;              // stands in the innermost slot meanwhile: its key is nobody's
+  CallNode* covered_ = nullptr;   // whose slot that is
   uint64_t too_deep_ = 0;
   uint64_t unmatched_ = 0;
 };

@@ -51,7 +51,7 @@ ThreadTrace* TraceSession::BeginThread(std::span<const RunningCall> running) {
   auto trace = ThreadTrace::Begin(start, running, watch_, rate_);
   const std::scoped_lock lock(mutex_);
   if (!trace) {
-    ++refused_threads_;
+    refused_.insert(start.tid);
     return nullptr;
   }
   current_trace = trace->get();

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -55,7 +56,7 @@ class TraceSession {
   const TickRate& rate() const { return rate_; }
   Ticks begin() const { return begin_; }
   Ticks end() const { return end_; }
-  uint64_t refused_threads() const { return refused_threads_; }
+  size_t refused_threads() const { return refused_.size(); }
 
  private:
   friend struct ThreadExit;
@@ -77,7 +78,7 @@ class TraceSession {
     pthread_t thread;
   };
   std::vector<Live> live_;
-  uint64_t refused_threads_ = 0;
+  std::set<pid_t> refused_;
 };
 
 }  // namespace pystrobe::trace

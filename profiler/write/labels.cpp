@@ -260,10 +260,10 @@ std::string_view FunctionName(const Function& function, const Tables& tables) {
 std::string CostOfTracing(const Quality& quality) {
   if (quality.taken == 0 || quality.held_ns == 0 || quality.thread_ns == 0) return "";
   return fmt::format(
-      "; that took about {} a call, {} or {:.2g} % of the threads' time",
+      "; that took about {} a call, {} or {} % of the threads' time",
       TimeText(static_cast<uint64_t>(quality.held_ns) / quality.taken),
       TimeText(static_cast<uint64_t>(quality.held_ns)),
-      100 * static_cast<double>(quality.held_ns) / static_cast<double>(quality.thread_ns));
+      PercentText(static_cast<double>(quality.held_ns) / static_cast<double>(quality.thread_ns)));
 }
 
 std::string QualityLine(const Metadata& metadata, const Quality& quality) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What cProfile dumps, for pstats, snakeviz and their like: {(file, line, name): (calls that are
-// not recursive, calls, self s, total s, {caller: the same})} (Lib/pstats.py), "~" and 0 being the
-// place of a function of C. As Python's marshal writes it, in forms that each version reads
-// (Python/marshal.c).
+// not recursive, calls, self s, total s, {caller: the same, but calls first})} (Lib/cProfile.py),
+// "~" and 0 being the place of a function of C. As Python's marshal writes it, in forms that each
+// version reads (Python/marshal.c).
 #include <bit>
 #include <cstdint>
 #include <string>
@@ -74,13 +74,17 @@ class PstatsWriter {
       if (!out_.ok()) break;
       WriteKey(function.function);
       marshal_.Tuple(5);
-      WriteSums(function.sums);
+      WritePrimitive(function.sums);
+      WriteCalls(function.sums);
+      WriteTimes(function.sums);
       marshal_.BeginDict();
       for (const CalledFunction::Caller& caller : function.callers) {
         if (!caller.function) continue;
         WriteKey(*caller.function);
         marshal_.Tuple(4);
-        WriteSums(caller.sums);
+        WriteCalls(caller.sums);
+        WritePrimitive(caller.sums);
+        WriteTimes(caller.sums);
       }
       marshal_.EndDict();
     }
@@ -97,10 +101,9 @@ class PstatsWriter {
     marshal_.Text(FunctionName(function, tables_));
   }
 
-  void WriteSums(const CallSums& sums) {
-    const uint64_t calls = sums.self.samples;
-    marshal_.Int(calls - sums.recursive);
-    marshal_.Int(calls);
+  void WriteCalls(const CallSums& sums) { marshal_.Int(sums.self.samples); }
+  void WritePrimitive(const CallSums& sums) { marshal_.Int(sums.self.samples - sums.recursive); }
+  void WriteTimes(const CallSums& sums) {
     marshal_.Float(static_cast<double>(sums.self.nanoseconds(mode_)) / 1e9);
     marshal_.Float(static_cast<double>(sums.total.nanoseconds(mode_)) / 1e9);
   }

@@ -17,14 +17,15 @@
 
 namespace pystrobe::hooks {
 
+/// Of PyCodeObject::co_flags.
+constexpr int kGeneratorFlags = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+
 #if PY_VERSION_HEX >= 0x030C0000
 
 /// Nobody evaluates frames there.
 inline const void* IdentityOf(const PyFrameObject*) { return nullptr; }
 
 #else
-
-constexpr int kGeneratorFlags = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
 
 #if PY_VERSION_HEX >= 0x030B0000
 
@@ -43,10 +44,11 @@ inline bool GoesOn(const EvalFrame* frame) {
          _Py_OPCODE(*frame->prev_instr) != RETURN_GENERATOR;
 }
 
-/// Of a function's that was evaluated: whether that came to nothing before its first instruction.
+/// Of one that was evaluated: whether that came to nothing before its first instruction.
 inline bool NeverBegan(const EvalFrame* frame) {
-  return frame->owner != FRAME_OWNED_BY_GENERATOR &&
-         frame->prev_instr < _PyCode_CODE(frame->f_code);
+  return frame->owner == FRAME_OWNED_BY_GENERATOR
+             ? _Py_OPCODE(*frame->prev_instr) == RETURN_GENERATOR
+             : frame->prev_instr < _PyCode_CODE(frame->f_code);
 }
 
 /// The frame that calls what is evaluated next, as IdentityOf has it.

@@ -75,12 +75,10 @@ PyObject* Evaluate(PyThreadState* thread, EvalFrame* frame, int throws) {
   if (trace->IsAmongRunning()) [[unlikely]]
     trace->ReturnTo(RunningFrame(thread));
   const trace::Key key = frame->f_code;
-  if (throws != 0 || GoesOn(frame)) {
-    trace->Resume(key);
-  } else {
-    trace->Enter(key);
-  }
+  const bool is_traced = throws != 0 || GoesOn(frame) ? trace->Resume(key) : trace->Enter(key);
   PyObject* const result = evaluates(thread, frame, throws);
+  if (!is_traced) [[unlikely]]
+    return result;
   // Meanwhile the tracing may have ended, or that of another session begun.
   if (trace != trace::current_trace || is_silent) [[unlikely]]
     return result;
@@ -172,6 +170,17 @@ std::unique_ptr<Hooks> FrameEvalHooks::MakeSilence(Error why) {
 [[gnu::cold, gnu::noinline]] void GoOnWithoutStack() { installed->GoOnBySetProfile(); }
 
 }  // namespace
+
+bool HasFrameEval() {
+#if PY_VERSION_HEX >= 0x030B0000
+  // Before, a __getitem__ that is called often had its frame evaluated inline whatever was set
+  // (https://github.com/python/cpython/issues/104405).
+  constexpr unsigned long kFirst = 0x030B04F0;
+  return Py_Version >= kFirst;
+#else
+  return true;
+#endif
+}
 
 std::unique_ptr<Hooks> MakeFrameEvalHooks() { return std::make_unique<FrameEvalHooks>(); }
 

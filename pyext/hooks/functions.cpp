@@ -89,16 +89,35 @@ trace::Key Functions::KeyOfCallable(PyObject* callable) {
   return key;
 }
 
-// Those of C are kept before they are entered.
-void Functions::OnNewKey(trace::Key key) {
+bool Functions::Admits(trace::Key key) {
+  thread_names_.Look();
   const std::scoped_lock lock(mutex_);
+  // Those of C are kept before they are entered.
   auto* const code = static_cast<PyObject*>(const_cast<void*>(key));
-  if (!kept_.emplace(key, code).second) return;
-  Py_INCREF(code);
+  if (kept_.emplace(key, code).second) Py_INCREF(code);
+  if (filter_.IsEmpty()) return true;
+  const auto known = admits_.find(key);
+  if (known != admits_.end()) return known->second;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  const trace::FunctionFacts& facts = FactsOfKept(key);
+  PyErr_Restore(type, value, traceback);
+  return admits_.emplace(key, filter_.Admits(facts.name, facts.file)).first->second;
+}
+
+bool Functions::IsRefused(trace::Key key) {
+  if (filter_.IsEmpty()) return false;
+  const std::scoped_lock lock(mutex_);
+  const auto known = admits_.find(key);
+  return known != admits_.end() && !known->second;
 }
 
 const trace::FunctionFacts& Functions::FactsOf(trace::Key key) {
   const std::scoped_lock lock(mutex_);
+  return FactsOfKept(key);
+}
+
+const trace::FunctionFacts& Functions::FactsOfKept(trace::Key key) {
   const auto known = facts_.find(key);
   if (known != facts_.end()) return known->second;
   return facts_.emplace(key, FactsOfCode(kept_.at(key))).first->second;

@@ -6,10 +6,13 @@
 #include <Python.h>
 
 #include <mutex>
+#include <utility>
 
 #include "profiler/base/hash_map.h"
+#include "profiler/trace/call_filter.h"
 #include "profiler/trace/thread_trace.h"
 #include "profiler/trace/trace_recording.h"
+#include "pyext/hooks/thread_names.h"
 
 namespace pystrobe::hooks {
 
@@ -18,20 +21,29 @@ namespace pystrobe::hooks {
 /// several threads at once where there is none]
 class Functions final : public trace::KeyWatch {
  public:
+  explicit Functions(trace::CallFilter filter) : filter_(std::move(filter)) {}
   ~Functions() override;
 
   static trace::Key KeyOfCode(PyObject* code) { return code; }
   /// Of a callable that is no Python function; it is named by what it is the first time.
   trace::Key KeyOfCallable(PyObject* callable);
 
-  void OnNewKey(trace::Key key) override;
+  bool Admits(trace::Key key) override;
+  bool IsRefused(trace::Key key) override;
+  ThreadNames& thread_names() { return thread_names_; }
   /// Of a key that was seen.
   const trace::FunctionFacts& FactsOf(trace::Key key);
 
  private:
+  // mutex_ held.
+  const trace::FunctionFacts& FactsOfKept(trace::Key key);
+
+  const trace::CallFilter filter_;
+  ThreadNames thread_names_;
   std::mutex mutex_;
   HashMap<trace::Key, PyObject*> kept_;  // nullptr: nothing has to be
   HashMap<trace::Key, trace::FunctionFacts> facts_;
+  HashMap<trace::Key, bool> admits_;  // where there is a filter
 };
 
 }  // namespace pystrobe::hooks

@@ -32,7 +32,9 @@ trace::ThreadTrace* BeginThread(Innermost innermost) {
     frame = caller;
   }
   std::ranges::reverse(running);
-  trace::ThreadTrace* const trace = fed.session->BeginThread(running);
+  // Up to 3.11 to make frame objects may run finalizers, which may have had the first event.
+  trace::ThreadTrace* trace = trace::current_trace;
+  if (trace == nullptr && fed.session != nullptr) trace = fed.session->BeginThread(running);
   PyErr_Restore(type, value, traceback);
   return trace;
 }

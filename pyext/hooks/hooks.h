@@ -32,6 +32,8 @@ std::unique_ptr<Hooks> MakeSetProfileHooks(bool builtins);
 #if PY_VERSION_HEX < 0x030C0000
 /// Frame evaluation (PEP 523). Where the C stack runs short PyEval_SetProfile takes over.
 std::unique_ptr<Hooks> MakeFrameEvalHooks();
+/// Whether this release lets every frame be evaluated so.
+bool HasFrameEval();
 #else
 /// sys.monitoring (PEP 669).
 std::unique_ptr<Hooks> MakeMonitoringHooks(bool builtins);

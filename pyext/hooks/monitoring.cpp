@@ -30,25 +30,41 @@ PyTypeObject callback_type = [] {
   return type;
 }();
 
+// Returned for code that is not traced: from then on nothing is told of it.
+PyObject* disable = nullptr;
+
 // Each is called with (code, offset, ...): the code object is the first.
 PyObject* OnStart(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
   trace::ThreadTrace* const trace = CurrentTrace(Innermost::kBegins);
-  if (trace != nullptr) [[likely]]
-    trace->Enter(arguments[0]);
+  if (trace != nullptr && !trace->Enter(arguments[0])) [[unlikely]]
+    return Py_NewRef(disable);
   Py_RETURN_NONE;
 }
 
 PyObject* OnResume(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
   trace::ThreadTrace* const trace = CurrentTrace(Innermost::kBegins);
-  if (trace != nullptr) [[likely]]
-    trace->Resume(arguments[0]);
+  if (trace != nullptr && !trace->Resume(arguments[0])) [[unlikely]]
+    return Py_NewRef(disable);
   Py_RETURN_NONE;
 }
 
 PyObject* OnEnd(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
   trace::ThreadTrace* const trace = CurrentTrace(Innermost::kIsRunning);
-  if (trace != nullptr) [[likely]]
-    trace->Leave(arguments[0]);
+  if (trace != nullptr && !trace->Leave(arguments[0])) [[unlikely]]
+    return Py_NewRef(disable);
+  Py_RETURN_NONE;
+}
+
+// These two events may not be disabled.
+PyObject* OnThrow(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
+  trace::ThreadTrace* const trace = CurrentTrace(Innermost::kBegins);
+  if (trace != nullptr) trace->Resume(arguments[0]);
+  Py_RETURN_NONE;
+}
+
+PyObject* OnUnwind(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
+  trace::ThreadTrace* const trace = CurrentTrace(Innermost::kIsRunning);
+  if (trace != nullptr) trace->Leave(arguments[0]);
   Py_RETURN_NONE;
 }
 
@@ -74,8 +90,8 @@ struct Event {
   vectorcallfunc callback;
 };
 constexpr std::array kEvents = {
-    Event{"PY_START", &OnStart}, Event{"PY_RESUME", &OnResume}, Event{"PY_THROW", &OnResume},
-    Event{"PY_RETURN", &OnEnd},  Event{"PY_YIELD", &OnEnd},     Event{"PY_UNWIND", &OnEnd},
+    Event{"PY_START", &OnStart}, Event{"PY_RESUME", &OnResume}, Event{"PY_THROW", &OnThrow},
+    Event{"PY_RETURN", &OnEnd},  Event{"PY_YIELD", &OnEnd},     Event{"PY_UNWIND", &OnUnwind},
     Event{"CALL", &OnCall},      Event{"C_RETURN", &OnCallEnd}, Event{"C_RAISE", &OnCallEnd},
 };
 constexpr size_t kPythonEvents = 6;
@@ -105,6 +121,11 @@ class MonitoringHooks final : public Hooks {
       PyErr_Clear();
       return Fail(ErrorCode::kUnsupported, "this interpreter has no sys.monitoring");
     }
+    Py_XSETREF(disable, PyObject_GetAttrString(monitoring_, "DISABLE"));
+    if (disable == nullptr) {
+      PyErr_Clear();
+      return Fail(ErrorCode::kUnsupported, "this interpreter's sys.monitoring has no DISABLE");
+    }
     if (auto taken = TakeTool(); !taken) return taken;
     if (SetEvents() < 0) {
       PyErr_Clear();
@@ -117,6 +138,8 @@ class MonitoringHooks final : public Hooks {
   Result<void> Remove() override {
     if (tool_ < 0) return {};
     const int tool = std::exchange(tool_, -1);
+    // Up to 3.13 an id that was freed goes on telling.
+    if (IsFree(tool)) Drop(PyObject_CallMethod(monitoring_, "use_tool_id", "is", tool, kName));
     if (!Holds(tool)) return FailAsTaken("tool id");
     const bool tells_all = EventsOf(tool) == all_;
     Drop(PyObject_CallMethod(monitoring_, "set_events", "ii", tool, 0));
@@ -144,9 +167,7 @@ class MonitoringHooks final : public Hooks {
   Result<void> TakeTool() {
     std::string holders;
     for (const int tool : kTools) {
-      PyObject* const holder = PyObject_CallMethod(monitoring_, "get_tool", "i", tool);
-      if (holder == Py_None) {
-        Py_DECREF(holder);
+      if (IsFree(tool)) {
         PyObject* const used = PyObject_CallMethod(monitoring_, "use_tool_id", "is", tool, kName);
         const bool is_ours = used != nullptr;
         Drop(used);
@@ -154,6 +175,7 @@ class MonitoringHooks final : public Hooks {
         tool_ = tool;
         return {};
       }
+      PyObject* const holder = PyObject_CallMethod(monitoring_, "get_tool", "i", tool);
       holders += (holders.empty() ? "" : ", ") + TextOf(holder);
       Drop(holder);
     }
@@ -185,11 +207,19 @@ class MonitoringHooks final : public Hooks {
       // The end of a call of C comes with its beginning, and may not be asked for by itself.
       if (i <= kPythonEvents) all_ |= bits_[i];
     }
+    // What the id's last holder, an earlier trace of ours too, has disabled is to be told again.
+    Drop(PyObject_CallMethod(monitoring_, "restart_events", nullptr));
     PyObject* const set = PyObject_CallMethod(monitoring_, "set_events", "ii", tool_, all_);
     Py_XDECREF(set);
     return set == nullptr ? -1 : 0;
   }
 
+  bool IsFree(int tool) const {
+    PyObject* const holder = PyObject_CallMethod(monitoring_, "get_tool", "i", tool);
+    const bool is_free = holder == Py_None;
+    Drop(holder);
+    return is_free;
+  }
   bool Holds(int tool) const {
     PyObject* const holder = PyObject_CallMethod(monitoring_, "get_tool", "i", tool);
     const bool holds = TextOf(holder) == kName;

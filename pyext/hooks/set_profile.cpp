@@ -4,14 +4,18 @@
 #include <frameobject.h>
 #include <opcode.h>
 
+#include <mutex>
 #include <set>
 
+#include "pyext/hooks/eval_frame.h"
 #include "pyext/hooks/hooks.h"
 
 namespace pystrobe::hooks {
 namespace {
 
 bool with_builtins = false;
+// Else a hook that could not be taken away does nothing.
+bool is_active = false;
 
 #if PY_VERSION_HEX >= 0x030B0000
 // In each of the forms that the interpreter makes of it.
@@ -36,8 +40,7 @@ bool IsResume(int opcode) {
 
 // A call of a generator begins once, and goes on as often as it yields.
 bool GoesOn(PyFrameObject* frame, const PyCodeObject* code) {
-  constexpr int kGenerators = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
-  if ((code->co_flags & kGenerators) == 0) return false;
+  if ((code->co_flags & kGeneratorFlags) == 0) return false;
 #if PY_VERSION_HEX < 0x030B0000
   return frame->f_lasti >= 0;
 #else
@@ -64,10 +67,11 @@ void OnFunctionOfC(PyObject* callable, bool begins) {
   trace::ThreadTrace* const trace = CurrentTrace(Innermost::kIsRunning);
   if (trace == nullptr) return;
   const trace::Key key = fed.functions->KeyOfCallable(callable);
-  begins ? trace->Enter(key) : trace->Leave(key);
+  static_cast<void>(begins ? trace->Enter(key) : trace->Leave(key));
 }
 
 int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
+  if (!is_active) return 0;
   switch (what) {
     case PyTrace_CALL:
     case PyTrace_RETURN: {
@@ -78,7 +82,11 @@ int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
           CurrentTrace(begins ? Innermost::kBegins : Innermost::kIsRunning);
       if (trace != nullptr) {
         if (!begins) {
-          NeverBegan(frame) ? trace->TakeBack(key) : trace->Leave(key);
+          if (NeverBegan(frame)) {
+            trace->TakeBack(key);
+          } else {
+            trace->Leave(key);
+          }
         } else if (GoesOn(frame, code)) {
           trace->Resume(key);
         } else {
@@ -102,12 +110,24 @@ int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
 }
 
 // The threads that were given our hook, by their states' ids.
+std::mutex hooked_mutex;
 std::set<uint64_t> hooked;
 
+void NoteHooked(const PyThreadState* thread) {
+  const std::scoped_lock lock(hooked_mutex);
+  hooked.insert(thread->id);
+}
+
+// Without the interpreter's lock the states of others may go at any time: there it is the calling
+// thread alone.
 template <typename Visit>
 void ForEachThread(const Visit& visit) {
+#ifdef Py_GIL_DISABLED
+  visit(PyThreadState_Get());
+#else
   PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
   for (; thread != nullptr; thread = PyThreadState_Next(thread)) visit(thread);
+#endif
 }
 
 void SetInAllThreads() {
@@ -118,13 +138,14 @@ void SetInAllThreads() {
     if (_PyEval_SetProfile(thread, &OnEvent, nullptr) < 0) PyErr_Clear();
   });
 #endif
-  ForEachThread([](PyThreadState* thread) { hooked.insert(thread->id); });
+  ForEachThread(&NoteHooked);
 }
 
 // Returns how many threads had it taken away by others; what these have set is left.
 size_t RemoveFromAllThreads() {
   [[maybe_unused]] size_t of_others = 0;
   size_t lost = 0;
+  const std::scoped_lock lock(hooked_mutex);
   ForEachThread([&](PyThreadState* thread) {
     if (thread->c_profilefunc == &OnEvent) return;
     of_others += thread->c_profilefunc != nullptr ? 1 : 0;
@@ -152,9 +173,9 @@ size_t RemoveFromAllThreads() {
 PyObject* OnNewThread(PyObject*, PyObject* arguments) {
   PyObject *frame, *event, *argument;
   if (!PyArg_UnpackTuple(arguments, "trace", 3, 3, &frame, &event, &argument)) return nullptr;
-  if (fed.session == nullptr) Py_RETURN_NONE;
+  if (!is_active) Py_RETURN_NONE;
   PyEval_SetProfile(&OnEvent, nullptr);
-  hooked.insert(PyThreadState_Get()->id);
+  NoteHooked(PyThreadState_Get());
   if (PyUnicode_CompareWithASCIIString(event, "call") == 0) {
     OnEvent(nullptr, reinterpret_cast<PyFrameObject*>(frame), PyTrace_CALL, nullptr);
   }
@@ -190,11 +211,13 @@ class SetProfileHooks final : public Hooks {
       Py_DECREF(threading);
     }
     if (PyErr_Occurred() != nullptr) PyErr_Clear();
+    is_active = true;
     SetInAllThreads();
     return {};
   }
 
   Result<void> Remove() override {
+    is_active = false;
     const size_t lost = RemoveFromAllThreads();
     PyObject* const threading = PyImport_ImportModule("threading");
     if (threading != nullptr) {

@@ -32,7 +32,7 @@ std::vector<HooksMaker> MakersOf(const std::string& engine, [[maybe_unused]] boo
   const bool any = engine == "auto";
   std::vector<HooksMaker> makers;
 #if PY_VERSION_HEX < 0x030C0000
-  if ((any && !builtins) || engine == "frame-eval") {
+  if (hooks::HasFrameEval() && ((any && !builtins) || engine == "frame-eval")) {
     makers.push_back([](bool) { return hooks::MakeFrameEvalHooks(); });
   }
 #else
@@ -46,7 +46,8 @@ void Check(const std::string& engine, bool builtins) {
   if (MakersOf(engine, builtins).empty()) {
     Raise({ErrorCode::kUnsupported,
            engine == "monitoring" ? "sys.monitoring is there from Python 3.12 on"
-                                  : "tracing by frame evaluation is for Python 3.9 to 3.11",
+                                  : "tracing by frame evaluation is for Python 3.9 to 3.11, and "
+                                    "not for 3.11.0 to 3.11.3, which do not tell of each frame",
            "Use engine=\"auto\"."});
   }
   if (builtins && engine == "frame-eval") {
@@ -73,7 +74,10 @@ Result<ScopedFd> FileFor(std::optional<int> fd) {
   return own;
 }
 
-std::string NameOfThread(pid_t tid) {
+}  // namespace
+
+// As it is called now, or was when it was seen.
+std::string CallTracer::NameOfThread(pid_t tid) const {
   const auto threads = py::module_::import("threading").attr("enumerate")().cast<py::list>();
   for (const py::handle thread : threads) {
     const py::object native = thread.attr("native_id");
@@ -81,10 +85,9 @@ std::string NameOfThread(pid_t tid) {
       return thread.attr("name").cast<std::string>();
     }
   }
-  return tid == getpid() ? "MainThread" : "";
+  const std::string name = functions_->thread_names().Of(tid);
+  return name.empty() && tid == getpid() ? "MainThread" : name;
 }
-
-}  // namespace
 
 void CallTracer::Start() {
   if (hooks::fed.session != nullptr || session_ != nullptr) {
@@ -92,7 +95,8 @@ void CallTracer::Start() {
            "Stop that first: one at a time, and each tracer once."});
   }
   Check(engine_, builtins_);
-  functions_ = std::make_unique<hooks::Functions>();
+  begun_by_ = gettid();
+  functions_ = std::make_unique<hooks::Functions>(filter_);
   session_ = std::make_unique<trace::TraceSession>(ThreadsOfPython(), *functions_);
   hooks::fed = {session_.get(), functions_.get()};
   if (auto installed = Install(); !installed) {
@@ -139,8 +143,9 @@ const trace::TraceSession& CallTracer::Ended() const {
 void CallTracer::Hide(const std::string& below) {
   Ended();
   for (const auto& thread : session_->threads()) {
+    const bool loads_program = whole_program_ && thread->tid() == begun_by_;
     thread->tree().Drop([&](const trace::CallNode& node) {
-      return (whole_program_ && node.running > 0) ||
+      return (loads_program && node.running > 0) ||
              functions_->FactsOf(node.key).file.starts_with(below);
     });
   }
@@ -195,7 +200,7 @@ std::unique_ptr<Recording> CallTracer::MakeRecording(const std::string& version,
       *session_, remote::DescribeTarget(*target, version, MonotonicNow()),
       {engine(), ns_per_call, trouble_},
       [this](trace::Key key) -> const trace::FunctionFacts& { return functions_->FactsOf(key); },
-      [](pid_t tid) { return NameOfThread(tid); }, recorder);
+      [this](pid_t tid) { return NameOfThread(tid); }, recorder);
   if (!done) Raise(done.error());
   if (const auto& failure = recorder.failure()) moved_because_ = failure->message;
   return ValueOrRaise(Recording::Open(recorder.TakeFd(), "the recording"));
@@ -223,8 +228,16 @@ py::dict CallTracer::Facts() const {
 
 void DefineCallTracer(py::module_& module) {
   py::class_<CallTracer>(module, "CallTracer")
-      .def(py::init<std::string, bool, bool>(), py::arg("engine"), py::arg("builtins"),
-           py::arg("whole_program"))
+      .def(py::init([](const std::string& engine, bool builtins, std::vector<std::string> include,
+                       std::vector<std::string> exclude, std::vector<std::string> library,
+                       bool whole_program) {
+             return std::make_unique<CallTracer>(
+                 engine, builtins,
+                 trace::CallFilter{std::move(include), std::move(exclude), std::move(library)},
+                 whole_program);
+           }),
+           py::arg("engine"), py::arg("builtins"), py::arg("include"), py::arg("exclude"),
+           py::arg("library"), py::arg("whole_program"))
       .def("start", &CallTracer::Start)
       .def("stop", &CallTracer::Stop)
       .def("abandon", &CallTracer::Abandon)

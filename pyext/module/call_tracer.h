@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "profiler/trace/call_filter.h"
 #include "profiler/trace/trace_session.h"
 #include "pyext/hooks/functions.h"
 #include "pyext/hooks/hooks.h"
@@ -21,8 +22,11 @@ class CallTracer {
  public:
   /// `engine`: "auto", "setprofile", "frame-eval" or "monitoring". `whole_program`: what runs as
   /// the tracing begins is what loads the program, and left out like `hidden`.
-  CallTracer(std::string engine, bool builtins, bool whole_program)
-      : engine_(std::move(engine)), builtins_(builtins), whole_program_(whole_program) {}
+  CallTracer(std::string engine, bool builtins, trace::CallFilter filter, bool whole_program)
+      : engine_(std::move(engine)),
+        builtins_(builtins),
+        filter_(std::move(filter)),
+        whole_program_(whole_program) {}
   ~CallTracer() { Stop(); }
   CallTracer(const CallTracer&) = delete;
   CallTracer& operator=(const CallTracer&) = delete;
@@ -47,12 +51,15 @@ class CallTracer {
 
  private:
   Result<void> Install();
+  std::string NameOfThread(pid_t tid) const;
   const trace::TraceSession& Ended() const;
   void Hide(const std::string& below);
 
   std::string engine_;
   bool builtins_;
+  trace::CallFilter filter_;
   bool whole_program_;
+  pid_t begun_by_ = 0;
   std::unique_ptr<hooks::Functions> functions_;
   std::unique_ptr<trace::TraceSession> session_;
   std::unique_ptr<hooks::Hooks> hooks_;

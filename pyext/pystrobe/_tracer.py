@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TextIO
@@ -76,20 +78,41 @@ class Tracer:
         nobody's; ``"frame-eval"`` (PEP 523, up to 3.11) evaluates with what was set before, and
         hands over to ``"setprofile"`` where the C stack runs short; ``"setprofile"``
         (PyEval_SetProfile) is there on every version. ``"auto"``: the cheapest that can be had.
+    :param include: only functions that one of these patterns fits, ``exclude``: none that one
+        fits. A pattern is a shell's, in which ``*`` matches slashes too: for the file as the
+        function has it, or its qualified name; or it names a directory that the file is below. What
+        a function does that is left out counts for its caller, and costs little or, with
+        ``"monitoring"``, nothing.
+    :param stdlib: ``False``: functions of the standard library are left out.
     :raises InvalidArgumentError: for any other value.
     """
 
-    def __init__(self, *, builtins: bool = False, engine: Engine = "auto") -> None:
+    def __init__(
+        self,
+        *,
+        builtins: bool = False,
+        engine: Engine = "auto",
+        include: Iterable[str] = (),
+        exclude: Iterable[str] = (),
+        stdlib: bool = True,
+    ) -> None:
         if engine not in _ENGINES:
             raise InvalidArgumentError(
                 f"no such engine: {engine!r}", f"one of {', '.join(_ENGINES)}"
             )
-        self._options = (engine, bool(builtins))
+        library = [] if stdlib else _library()
+        self._options = (
+            engine,
+            bool(builtins),
+            _patterns("include", include),
+            _patterns("exclude", exclude),
+            library,
+        )
         self._tracer = _core.CallTracer(*self._options, False)
         self._file: _LentFile | None = None
         #: What tracing a call and its end costs, about: that of a call of an empty function, as
-        #: measured at the start. A function's own time has a part of it for each call of it, and
-        #: one for each that it makes.
+        #: measured before the first trace. A function's own time has a part of it for each call of
+        #: it, and one for each that it makes.
         self.ns_per_call = 0.0
         self._moved_because: str | None = None  # why that file has not all of it
 
@@ -99,14 +122,13 @@ class Tracer:
         :raises Error: calls are traced already, or somebody else has the hooks (which says who).
         """
         global _running
-        untraced = _ns_per_call()
         _running, before = self, _running
         try:
+            self.ns_per_call = _cost_of_a_call(*self._options[:2])
             self._tracer.start()
         except Error:
             _running = before
             raise
-        self.ns_per_call = max(0.0, _ns_per_call() - untraced)
 
     def _start_program(self, fd: int) -> None:
         """The same, of a program that is not loaded yet.
@@ -213,7 +235,32 @@ class Tracer:
         if _running is not self:
             return None
         self.stop()
-        return self._recorded(None if self._file is None else self._file.descriptor())
+        descriptor = None if self._file is None else self._file.descriptor()
+        profile = self._recorded(descriptor)
+        if self._file is not None and descriptor is None:
+            self._moved_because = "the program closed its file"
+        return profile
+
+
+def _patterns(option: str, patterns: Iterable[str]) -> list[str]:
+    if isinstance(patterns, (str, bytes)):
+        raise InvalidArgumentError(
+            f"{option} is {patterns!r}", f"a list of patterns: {option}=[{patterns!r}]"
+        )
+    found = list(patterns)
+    for pattern in found:
+        if not isinstance(pattern, str) or not pattern:
+            raise InvalidArgumentError(
+                f"a pattern of {option} is {pattern!r}", "a text that is not empty"
+            )
+    return found
+
+
+def _library() -> list[str]:
+    import sysconfig  # which few programs have
+
+    places = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
+    return sorted({*places, *(os.path.realpath(place) for place in places)})
 
 
 def _nothing() -> None:
@@ -236,6 +283,18 @@ def _ns_per_call() -> float:
     return min(taken) / count
 
 
+@functools.cache
+def _cost_of_a_call(engine: str, builtins: bool) -> float:
+    """Nanoseconds, with a trace of its own: once in a process."""
+    untraced = _ns_per_call()
+    tracer = _core.CallTracer(engine, builtins, [], [], [], False)
+    tracer.start()
+    try:
+        return max(0.0, _ns_per_call() - untraced)
+    finally:
+        tracer.stop()
+
+
 class _LentFile:
     """A descriptor of our own among those of the program, which may close all there are and then
     have the same number for something else."""
@@ -248,13 +307,12 @@ class _LentFile:
         status = os.fstat(self._fd)
         return status.st_dev, status.st_ino
 
-    def descriptor(self) -> int:
+    def descriptor(self) -> int | None:
+        """``None``: it is not ours any more."""
         try:
-            if self._identity() == self._is:
-                return self._fd
+            return self._fd if self._identity() == self._is else None
         except OSError:
-            pass
-        raise Error("the program closed the file of the recording", "")
+            return None
 
 
 def _times(facts: tuple[str, str, int] | None, sums: tuple[int, ...]) -> CallTimes:

@@ -8,7 +8,9 @@ commas between them, or just ``1``:
 ``mode=cpu`` or ``mode=wall``, ``rate=HZ``, ``max_overhead=SHARE``, ``native=1``
     as :class:`pystrobe.Profiler` has them.
 ``mode=trace``, ``engine=NAME``, ``builtins=1``
-    as :class:`pystrobe.Tracer` has them.
+``include=GLOB;GLOB``, ``exclude=GLOB``, ``stdlib=0``
+    as :class:`pystrobe.Tracer` has them. In a pattern ``%2c``, ``%3b`` and ``%25`` stand for ``,``,
+    ``;`` and ``%``.
 ``output=FILE``
     what to save at the end; ``{pid}`` in it becomes the process id. Without it the table is printed
     on stderr.
@@ -27,11 +29,15 @@ from typing import Any
 from pystrobe._errors import Error, InvalidArgumentError
 
 VARIABLE = "PYSTROBE_ENABLE"
-_NUMBERS = {"rate": float, "max_overhead": float, "native": int, "builtins": int, "fd": int}
+_NUMBERS = {
+    **{"rate": float, "max_overhead": float, "native": int},
+    **{"builtins": int, "stdlib": int, "fd": int},
+}
 _WORDS = ("mode", "engine", "output")
+_LISTS = ("include", "exclude")
 #: Of either way, what does not concern the other.
 _OF_SAMPLES = ("rate", "max_overhead", "native")
-_OF_CALLS = ("engine", "builtins")
+_OF_CALLS = ("engine", "builtins", "include", "exclude", "stdlib")
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -44,6 +50,8 @@ def parse(text: str) -> dict[str, Any]:
         key, _, value = word.strip().partition("=")
         if key in _WORDS:
             settings[key] = value
+        elif key in _LISTS:
+            settings[key] = [_decoded(part) for part in value.split(";")]
         elif key in _NUMBERS:
             try:
                 settings[key] = _NUMBERS[key](value)
@@ -57,6 +65,12 @@ def parse(text: str) -> dict[str, Any]:
                 "such as mode=cpu,rate=1000,output=work.html, or 1",
             )
     return settings
+
+
+def _decoded(word: str) -> str:
+    for code, character in (("%2c", ","), ("%3b", ";"), ("%25", "%")):
+        word = word.replace(code, character)
+    return word
 
 
 def _check(settings: dict[str, Any]) -> None:
@@ -73,7 +87,11 @@ def _started(settings: dict[str, Any], fd: int | None) -> Any:
         from pystrobe._tracer import Tracer
 
         tracer = Tracer(
-            engine=settings.get("engine", "auto"), builtins=bool(settings.get("builtins", 0))
+            engine=settings.get("engine", "auto"),
+            builtins=bool(settings.get("builtins", 0)),
+            include=settings.get("include", ()),
+            exclude=settings.get("exclude", ()),
+            stdlib=bool(settings.get("stdlib", 1)),
         )
         if fd is None:
             tracer.start()

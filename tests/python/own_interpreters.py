@@ -21,7 +21,7 @@ from pystrobe_command import REPOSITORY
 @dataclass(frozen=True)
 class Own:
     name: str  #: "3.13", "3.13t"
-    minor: tuple[int, int]
+    version: tuple[int, ...]  #: (3, 13, 5)
     command: tuple[str, ...]
     variables: tuple[tuple[str, str], ...] = ()  #: of the environment
     root: str = ""  #: the root directory that it runs in, if not ours
@@ -42,7 +42,7 @@ class Own:
         return str(path).removeprefix(self.root)
 
 
-THIS = Own("{}.{}".format(*sys.version_info), sys.version_info[:2], (sys.executable,))
+THIS = Own("{}.{}".format(*sys.version_info), tuple(sys.version_info[:3]), (sys.executable,))
 
 
 @cache
@@ -72,7 +72,7 @@ def _package(interpreter: find.Interpreter, core: Path) -> Own:
         variables["LD_LIBRARY_PATH"] = f"/{libraries.relative_to(root)}"
     return Own(
         interpreter.name,
-        interpreter.minor,
+        tuple(map(int, interpreter.version.split("."))),
         _chroot(interpreter) if interpreter.root else tuple(interpreter.command()),
         tuple(variables.items()),
         interpreter.root or "",

@@ -25,11 +25,19 @@ class Way:
 
 
 def ways() -> list[Way]:
-    return [
-        Way(own, engine)
-        for own in own_interpreters()
-        for engine in ("setprofile", "monitoring" if own.minor >= (3, 12) else "frame-eval")
-    ]
+    found = []
+    for own in own_interpreters():
+        found.append(Way(own, "setprofile"))
+        if own.version >= (3, 12):
+            found.append(Way(own, "monitoring"))
+        elif has_frame_eval(own):
+            found.append(Way(own, "frame-eval"))
+    return found
+
+
+def has_frame_eval(own: Own) -> bool:
+    """The first releases of 3.11 do not let every frame be evaluated."""
+    return own.version < (3, 11) or (3, 11, 4) <= own.version < (3, 12)
 
 
 def name_of_way(way: Way) -> str:
@@ -37,6 +45,9 @@ def name_of_way(way: Way) -> str:
 
 
 each_engine = pytest.mark.parametrize("way", ways(), ids=name_of_way)
+each_monitoring = pytest.mark.parametrize(
+    "way", [way for way in ways() if way.engine == "monitoring"], ids=name_of_way
+)
 each_but_frame_eval = pytest.mark.parametrize(
     "way", [way for way in ways() if way.engine != "frame-eval"], ids=name_of_way
 )
@@ -119,6 +130,10 @@ def endless():
     endless_calls[0] += 1  # needs no call of its own, for which there may be no depth left
     endless()
 endless_calls = [0]
+def endless_generator():
+    generator_steps[0] += 1
+    yield from endless_generator()
+generator_steps = [0]
 def work():
     for n in range(10):
         with contextlib.suppress(ValueError):
@@ -126,6 +141,9 @@ def work():
     with contextlib.suppress(RecursionError):
         endless()
     COUNTS["endless"] = endless_calls[0]
+    with contextlib.suppress(RecursionError):
+        next(endless_generator())
+    COUNTS["endless_generator"] = generator_steps[0]
     cleanup()
 """,
     "coroutines": """
@@ -164,7 +182,14 @@ class Base:
     def key(self):
         COUNTS["key"] += 1
         return self.value
+class Sequence:
+    def __getitem__(self, index):
+        COUNTS["__getitem__"] += 1
+        return index
 def work():
+    sequence = Sequence()
+    for i in range(50):  # often enough to be specialised
+        sequence[i]
     things = [Base() for _ in range(20)]
     things.sort(key=Base.key)
     things.index(Base())
@@ -257,7 +282,7 @@ before = threading.Thread(target=waits, name="before")
 before.start()
 ready.wait()
 def work():
-    after = threading.Thread(target=task)
+    after = threading.Thread(target=task, name="after")
     after.start()
     go.set()
     after.join()
@@ -268,12 +293,14 @@ print(json.dumps({
     "running": [row.running for row in tracer.stats() if row.function == "waits"],
     "threads": [sum(row.calls for row in one.functions if row.function == "step")
                 for one in tracer.threads()],
+    "names": sorted(one.name for one in tracer.threads()),
 }))
 """,
     )
     assert said["counts"] == {"task": 2, "step": 200}
     assert said["running"] == [1]
     assert sorted(said["threads"]) == [0, 100, 100]
+    assert said["names"] == ["MainThread", "after", "before"]
 
 
 @each_engine
@@ -292,8 +319,7 @@ print(json.dumps({"wall": told_wall, "used": used,
     "total": {name: rows[name].total for name in told_wall},
     "cpu": {name: rows[name].total_cpu for name in told_wall},
     "program": rows["program"].total_cpu,
-    "self": sum(row.self for row in rows.values()),
-    "clock": tracer.cpu_clock}))
+    }))
 """,
     )
     for name, seconds in said["wall"].items():
@@ -377,6 +403,43 @@ tracer.profile().print()
     collapsed = (folder / "work.collapsed").read_text().splitlines()
     assert sum(int(line.rpartition(" ")[2]) for line in collapsed if "fib" in line) == 177
     assert all((folder / name).stat().st_size > 100 for name in names)
+
+
+@each_engine
+def test_pstats_are_those_of_cprofile(way: Way) -> None:
+    """Calls, those that are not recursive, and the same by caller."""
+    said = told(
+        way,
+        """
+import cProfile, os, pstats, tempfile
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+def even(n):
+    if n: odd(n - 1)
+def odd(n):
+    if n: even(n - 1)
+    if n > 2: even(n - 2)
+def work():
+    fib(12); even(9); odd(5)
+
+def counts(stats):
+    return sorted([key[2], list(sums[:2]), sorted([caller[2], list(of_caller[:2])]
+                   for caller, of_caller in sums[4].items() if caller[2] in names)]
+                  for key, sums in stats.items() if key[2] in names)
+
+names = ("fib", "even", "odd")
+theirs = cProfile.Profile()
+theirs.enable()
+work()
+theirs.disable()
+path = os.path.join(tempfile.mkdtemp(), "a.pstats")
+traced(work).save(path)
+print(json.dumps([counts(pstats.Stats(path).stats), counts(pstats.Stats(theirs).stats)]))
+""",
+    )
+    ours, theirs = said
+    assert ours == theirs
+    assert len(ours) == 3
 
 
 @each_engine
@@ -468,8 +531,11 @@ print(json.dumps([engine(), engine(builtins=True)]))
     )
     assert said == (
         ["sys.monitoring", "sys.monitoring"]
-        if by.minor >= (3, 12)
-        else ["frame evaluation", "PyEval_SetProfile"]
+        if by.version >= (3, 12)
+        else [
+            "frame evaluation" if has_frame_eval(by) else "PyEval_SetProfile",
+            "PyEval_SetProfile",
+        ]
     )
 
 
@@ -514,9 +580,9 @@ sys.setrecursionlimit(10**6)
 down(DEPTH)
 tracer = traced(lambda: (down(DEPTH), down(3)))
 print(json.dumps([found(tracer, ["down"])["down"], tracer.trouble]))
-""".replace("DEPTH", "100_000" if way.by.minor >= (3, 11) else "12_000"),
+""".replace("DEPTH", "100_000" if way.by.version >= (3, 11) else "12_000"),
     )
-    depth = 100_000 if way.by.minor >= (3, 11) else 12_000
+    depth = 100_000 if way.by.version >= (3, 11) else 12_000
     assert said == [depth + 1 + 4, ""]
 
 
@@ -524,11 +590,125 @@ print(json.dumps([found(tracer, ["down"])["down"], tracer.trouble]))
 def test_the_hook_being_taken_away_is_told(way: Way) -> None:
     take = {
         "setprofile": "import sys; sys.setprofile(None)",
-        "monitoring": "import sys; [sys.monitoring.free_tool_id(i) for i in (2, 3, 4)"
+        "monitoring": "import sys; [sys.monitoring.set_events(i, 0) for i in (2, 3, 4)"
         " if sys.monitoring.get_tool(i)]",
     }[way.engine]
     said = told(way, f"print(json.dumps(traced(lambda: exec({take!r})).trouble))")
     assert "missing" in said
+
+
+@each_monitoring
+def test_nothing_is_told_any_more_once_the_tool_id_was_freed(way: Way) -> None:
+    said = told(
+        way,
+        """
+import sys
+def free():
+    for tool in (2, 3, 4):
+        if sys.monitoring.get_tool(tool):
+            sys.monitoring.free_tool_id(tool)
+traced(free)
+events = [sys.monitoring.get_tool(tool) for tool in range(6)]
+for tool in (2, 3, 4):
+    sys.monitoring.use_tool_id(tool, "looks")
+    events.append(sys.monitoring.get_events(tool))
+    sys.monitoring.free_tool_id(tool)
+ENGINE = "setprofile"
+def step(): pass
+print(json.dumps([events, found(traced(step), ["step"])]))
+""",
+    )
+    assert said == [[None] * 6 + [0] * 3, {"step": 1}]
+
+
+@each_monitoring
+def test_a_hook_that_could_not_be_taken_away_tells_nothing(way: Way) -> None:
+    """Another thread has a hook of its own when the first trace ends."""
+    said = told(
+        way,
+        """
+import sys
+def step(): pass
+def worker(first, then, event):
+    event.set()
+    first.wait()
+    step()
+    then.wait()
+    step()
+def other():
+    sys.setprofile(lambda *event: None)
+    hooked.set()
+    then.wait()
+first, then, hooked, ready = (threading.Event() for _ in range(4))
+with pystrobe.Tracer(engine="setprofile"):
+    one = threading.Thread(target=worker, args=(first, then, ready)); one.start(); ready.wait()
+    two = threading.Thread(target=other); two.start(); hooked.wait()
+def work():
+    first.set()
+    then.set()
+    one.join()
+two_tracer = traced(work)
+print(json.dumps(found(two_tracer, ["step"])))
+""",
+    )
+    assert said == {"step": 2}
+
+
+FILTERED = """
+import fnmatch
+def leaf():
+    pass
+def skipped(n):
+    leaf()
+    if n:
+        skipped(n - 1)
+def generator(n):
+    for i in range(n):
+        leaf()
+        yield i
+def fails(n):
+    if n:
+        fails(n - 1)
+    raise ValueError
+def work():
+    skipped(4)
+    list(generator(3))
+    fnmatch.fnmatch("a", "b")
+    with contextlib.suppress(ValueError):
+        fails(3)
+"""
+
+
+@each_engine
+def test_what_is_excluded_counts_for_its_caller(way: Way) -> None:
+    said = told(
+        way,
+        FILTERED
+        + """
+names = ["work", "leaf", "skipped", "generator", "fails", "fnmatch"]
+def counts(**options):
+    tracer = traced(work, **options)
+    callers = {row.function: sorted(one.function for one in row.callers)
+               for row in tracer.stats()}
+    return found(tracer, names), callers.get("leaf"), tracer._tracer.facts()["unmatched"]
+print(json.dumps([
+    counts(exclude=["skipped", "gen*", "fail?"]),
+    counts(include=["work", "leaf"]),
+    counts(stdlib=False),
+    counts(exclude=["<string>"]),
+    counts(),
+]))
+""",
+    )
+    everything = {"work": 1, "leaf": 8, "skipped": 5, "generator": 1, "fails": 4, "fnmatch": 1}
+    without = {**everything, "skipped": 0, "generator": 0, "fails": 0}
+    assert said == [
+        [without, ["work"], 0],
+        [{**without, "fnmatch": 0}, ["work"], 0],
+        [{**everything, "fnmatch": 0}, ["generator", "skipped"], 0],
+        [{**dict.fromkeys(everything, 0), "fnmatch": 1}, None, 0],
+        [everything, ["generator", "skipped"], 0],
+    ]
 
 
 @each_engine
@@ -584,6 +764,7 @@ def test_the_tests_of_the_interpreter_pass_as_without(way: Way) -> None:
     alone = outcome(way, "")
     if alone[0] == 99:
         pytest.skip("this interpreter came without its tests")
+    assert alone == (0, [])
     assert outcome(way, way.engine) == alone
 
 
@@ -616,6 +797,10 @@ try:
 except ValueError as error:
     print(error)
 try:
+    pystrobe.Tracer(include="a.py")
+except ValueError as error:
+    print(error)
+try:
     pystrobe.Tracer().stats()
 except pystrobe.Error as error:
     print(error)
@@ -623,4 +808,5 @@ except pystrobe.Error as error:
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "no such engine: 'fast'" in said.stdout
     assert "one of auto, setprofile, frame-eval, monitoring" in said.stdout
+    assert "include=['a.py']" in said.stdout
     assert "there is nothing yet" in said.stdout

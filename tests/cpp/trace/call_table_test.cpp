@@ -15,7 +15,7 @@ Key KeyOf(char name) { return kFunctions + std::string_view(kFunctions).find(nam
 
 CallNode& Child(CallTree& tree, CallNode& parent, char name, uint64_t calls, Ticks total,
                 Ticks off_cpu = 0) {
-  CallNode& node = tree.ChildOf(parent, KeyOf(name), [](Key) {});
+  CallNode& node = *tree.ChildOf(parent, KeyOf(name), [](Key) { return true; });
   node.calls = calls;
   node.total = total;
   node.off_cpu = off_cpu;

@@ -15,16 +15,25 @@ Key KeyOf(size_t i) { return keys + i; }
 TEST(CallTree, AFunctionHasOneNodeForEachWayToIt) {
   CallTree tree;
   std::vector<Key> made;
-  const auto note = [&made](Key key) { made.push_back(key); };
-  CallNode& a = tree.ChildOf(tree.root(), KeyOf(0), note);
-  CallNode& b = tree.ChildOf(a, KeyOf(1), note);
-  EXPECT_EQ(&tree.ChildOf(tree.root(), KeyOf(0), note), &a);
-  EXPECT_EQ(&tree.ChildOf(a, KeyOf(1), note), &b);
-  CallNode& b_alone = tree.ChildOf(tree.root(), KeyOf(1), note);
+  const auto note = [&made](Key key) {
+    made.push_back(key);
+    return true;
+  };
+  CallNode& a = *tree.ChildOf(tree.root(), KeyOf(0), note);
+  CallNode& b = *tree.ChildOf(a, KeyOf(1), note);
+  EXPECT_EQ(tree.ChildOf(tree.root(), KeyOf(0), note), &a);
+  EXPECT_EQ(tree.ChildOf(a, KeyOf(1), note), &b);
+  CallNode& b_alone = *tree.ChildOf(tree.root(), KeyOf(1), note);
   EXPECT_NE(&b_alone, &b);
   EXPECT_EQ(b.parent, &a);
   EXPECT_EQ(b_alone.parent, &tree.root());
   EXPECT_EQ(made, (std::vector{KeyOf(0), KeyOf(1), KeyOf(1)}));
+}
+
+TEST(CallTree, WhatIsNotAdmittedHasNoNode) {
+  CallTree tree;
+  EXPECT_EQ(tree.ChildOf(tree.root(), KeyOf(0), [](Key) { return false; }), nullptr);
+  EXPECT_EQ(tree.nodes().size(), 1U);
 }
 
 // Around the number from which on children are found by their hash.
@@ -32,14 +41,14 @@ class ManyChildrenTest : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(ManyChildrenTest, AreEachFoundAgain) {
   CallTree tree;
-  const auto ignore = [](Key) {};
+  const auto admit = [](Key) { return true; };
   std::vector<CallNode*> nodes;
   for (size_t i = 0; i < GetParam(); ++i) {
-    nodes.push_back(&tree.ChildOf(tree.root(), KeyOf(i), ignore));
-    tree.ChildOf(*nodes[i], KeyOf(i), ignore);  // the same key elsewhere
+    nodes.push_back(tree.ChildOf(tree.root(), KeyOf(i), admit));
+    tree.ChildOf(*nodes[i], KeyOf(i), admit);  // the same key elsewhere
   }
   for (size_t i = 0; i < GetParam(); ++i) {
-    EXPECT_EQ(&tree.ChildOf(tree.root(), KeyOf(i), ignore), nodes[i]) << i;
+    EXPECT_EQ(tree.ChildOf(tree.root(), KeyOf(i), admit), nodes[i]) << i;
   }
   EXPECT_EQ(std::set(nodes.begin(), nodes.end()).size(), GetParam());
   EXPECT_EQ(tree.nodes().size(), 2 * GetParam() + 1);
@@ -50,11 +59,11 @@ INSTANTIATE_TEST_SUITE_P(CallTree, ManyChildrenTest, ::testing::Values(1, 7, 8, 
 
 TEST(CallTree, WhatNoChildHasIsItsOwn) {
   CallTree tree;
-  const auto ignore = [](Key) {};
-  CallNode& outer = tree.ChildOf(tree.root(), KeyOf(0), ignore);
+  const auto admit = [](Key) { return true; };
+  CallNode& outer = *tree.ChildOf(tree.root(), KeyOf(0), admit);
   outer.total = 100;
   outer.off_cpu = 50;
-  CallNode& inner = tree.ChildOf(outer, KeyOf(1), ignore);
+  CallNode& inner = *tree.ChildOf(outer, KeyOf(1), admit);
   inner.total = 60;
   inner.off_cpu = 45;
   EXPECT_EQ(outer.self(), 40U);
@@ -65,14 +74,14 @@ TEST(CallTree, WhatNoChildHasIsItsOwn) {
 
 TEST(CallTree, WhatIsDroppedGoesWithAllBelowItAndLeavesItsTimeToItsCaller) {
   CallTree tree;
-  const auto ignore = [](Key) {};
-  CallNode& outer = tree.ChildOf(tree.root(), KeyOf(0), ignore);
+  const auto admit = [](Key) { return true; };
+  CallNode& outer = *tree.ChildOf(tree.root(), KeyOf(0), admit);
   outer.total = 100;
-  CallNode& kept = tree.ChildOf(outer, KeyOf(1), ignore);
+  CallNode& kept = *tree.ChildOf(outer, KeyOf(1), admit);
   kept.total = 10;
-  CallNode& dropped = tree.ChildOf(outer, KeyOf(2), ignore);
+  CallNode& dropped = *tree.ChildOf(outer, KeyOf(2), admit);
   dropped.total = 50;
-  CallNode& below = tree.ChildOf(dropped, KeyOf(1), ignore);
+  CallNode& below = *tree.ChildOf(dropped, KeyOf(1), admit);
   below.total = 40;
   for (int again = 0; again < 2; ++again) {
     tree.Drop([](const CallNode& node) { return node.key == KeyOf(2); });

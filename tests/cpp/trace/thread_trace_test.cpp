@@ -20,19 +20,28 @@ Key KeyOf(size_t i) { return keys + i; }
 
 class Keys : public KeyWatch {
  public:
-  void OnNewKey(Key key) override { ++seen[key]; }
+  explicit Keys(Key to_refuse) : refused(to_refuse) {}
+  bool Admits(Key key) override {
+    if (IsRefused(key)) return false;
+    ++seen[key];
+    return true;
+  }
+  bool IsRefused(Key key) override { return key == refused; }
+  Key refused;
   std::map<Key, int> seen;
 };
 
 /// The trace of the thread that makes it.
 class Traced {
  public:
-  explicit Traced(std::vector<RunningCall> running = {})
-      : trace_(*ThreadTrace::Begin({gettid(), TickClock::Now(), ThreadCpuNow()}, running, watch_,
+  explicit Traced(std::vector<RunningCall> running = {}, Key refused = nullptr)
+      : watch_(refused),
+        trace_(*ThreadTrace::Begin({gettid(), TickClock::Now(), ThreadCpuNow()}, running, watch_,
                                    rate_)) {}
   ThreadTrace& operator*() { return *trace_; }
   ThreadTrace* operator->() { return trace_.get(); }
   const Keys& watch() const { return watch_; }
+  void Refuse(Key key) { watch_.refused = key; }
   Nanoseconds Time(Ticks ticks) const { return rate_.ToTime(ticks); }
   /// The node that these calls, one below the other, lead to.
   const CallNode* NodeAt(const std::vector<Key>& path) const {
@@ -58,6 +67,34 @@ void Spin(Nanoseconds cpu) {
 }
 
 double Ms(Nanoseconds time) { return static_cast<double>(time.count()) / 1e6; }
+
+TEST(ThreadTrace, WhatIsRefusedCountsForItsCaller) {
+  Traced trace;
+  trace.Refuse(KeyOf(1));
+  EXPECT_TRUE(trace->Enter(KeyOf(0)));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(trace->Enter(KeyOf(1)));
+    EXPECT_TRUE(trace->Enter(KeyOf(2)));
+    EXPECT_TRUE(trace->Leave(KeyOf(2)));
+    EXPECT_FALSE(trace->Leave(KeyOf(1)));
+  }
+  EXPECT_EQ(trace->depth(), 1U);
+  EXPECT_TRUE(trace->Leave(KeyOf(0)));
+  EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(2)})->calls, 3U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(1)}), nullptr);
+  EXPECT_EQ(trace->unmatched(), 0U);
+}
+
+TEST(ThreadTrace, WhatRanBeforeAndIsRefusedTellsWhoHasEnded) {
+  const char frames[3] = {};
+  Traced trace({{KeyOf(0), &frames[0]}, {KeyOf(1), &frames[1]}, {KeyOf(2), &frames[2]}}, KeyOf(1));
+  EXPECT_EQ(trace->depth(), 2U);
+  trace->ReturnTo(&frames[1]);
+  trace->Enter(KeyOf(5));
+  trace->Leave(KeyOf(5));
+  EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(5)})->calls, 1U);
+  EXPECT_EQ(trace->depth(), 1U);
+}
 
 TEST(ThreadTrace, WhatCouldNotBeginDoesNotCount) {
   Traced trace;

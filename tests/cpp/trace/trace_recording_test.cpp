@@ -15,7 +15,8 @@ const char keys[] = "abc";
 Key KeyOf(char name) { return keys + (name - 'a'); }
 
 class NoWatch : public KeyWatch {
-  void OnNewKey(Key) override {}
+  bool Admits(Key) override { return true; }
+  bool IsRefused(Key) override { return false; }
 };
 
 /// By the names of its functions, outermost first.

@@ -17,7 +17,8 @@ const char keys[8] = {};
 Key KeyOf(size_t i) { return keys + i; }
 
 class NoWatch : public KeyWatch {
-  void OnNewKey(Key) override {}
+  bool Admits(Key) override { return true; }
+  bool IsRefused(Key) override { return false; }
 };
 
 void Call(TraceSession& session, Key key) {
