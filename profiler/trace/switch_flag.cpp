@@ -2,6 +2,7 @@
 #include "profiler/trace/switch_flag.h"
 
 #include <linux/rseq.h>
+#include <time.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -54,9 +55,31 @@ rseq* AreaOfThisThread() {
 
 const uint64_t SwitchFlag::kNote = reinterpret_cast<uint64_t>(&note);
 
-bool SwitchFlag::Available() {
+namespace {
+
+bool HasArea() {
   if (&__rseq_size == nullptr || __rseq_size == 0) return false;
   return static_cast<int32_t>(AreaOfThisThread()->cpu_id) >= 0;
+}
+
+// Who sleeps loses the CPU. Where the note is still there afterwards, under a kernel that has the
+// system call and not what it is for, it tells nothing.
+bool IsClearedBySleep(uint64_t value) {
+  volatile uint64_t& field = *reinterpret_cast<volatile uint64_t*>(&AreaOfThisThread()->rseq_cs);
+  field = value;
+  const timespec brief{.tv_sec = 0, .tv_nsec = 50'000};
+  nanosleep(&brief, nullptr);
+  const bool is_cleared = field != value;
+  if (!is_cleared) field = 0;
+  return is_cleared;
+}
+
+}  // namespace
+
+bool SwitchFlag::Available() {
+  if (!HasArea()) return false;
+  static const bool is_cleared = IsClearedBySleep(kNote);
+  return is_cleared;
 }
 
 SwitchFlag SwitchFlag::OfThisThread() {

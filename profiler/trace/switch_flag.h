@@ -22,7 +22,8 @@ class SwitchFlag {
   /// Of the calling thread. Where there is no rseq it always says that the thread may have lost its
   /// CPU.
   static SwitchFlag OfThisThread();
-  /// Whether the C library and the kernel have rseq for the calling thread.
+  /// Whether the C library and the kernel have rseq for the calling thread; and, tried once,
+  /// whether a note goes away when its thread sleeps.
   static bool Available();
 
   void Set() const { *field_ = value_; }

@@ -253,7 +253,8 @@ def _patterns(option: str, patterns: Iterable[str]) -> list[str]:
             raise InvalidArgumentError(
                 f"a pattern of {option} is {pattern!r}", "a text that is not empty"
             )
-    return found
+    # A path from here: files have theirs from the root.
+    return found + [os.path.abspath(path) for path in found if os.path.exists(path)]
 
 
 def _library() -> list[str]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pstats
 import re
 import subprocess
@@ -787,6 +789,92 @@ except pystrobe.Error as error:
     )
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.startswith("177\nno profiler runs")
+
+
+@pytest.mark.parametrize(
+    "way", [way for way in ways() if way.engine != "setprofile"], ids=name_of_way
+)
+def test_beside_cprofile_where_hooks_are_many(way: Way) -> None:
+    said = told(
+        way,
+        """
+import cProfile, pstats
+def step(): pass
+def work():
+    for _ in range(10): step()
+theirs = cProfile.Profile()
+theirs.enable()
+tracer = traced(work)
+theirs.disable()
+stats = pstats.Stats(theirs).stats
+print(json.dumps([found(tracer, ["step"])["step"], tracer.trouble,
+                  sum(sums[1] for key, sums in stats.items() if key[2] == "step")]))
+""",
+    )
+    assert said == [10, "", 10]
+
+
+CORES = ["ctrace", "pytrace", *(["sysmon"] if sys.version_info >= (3, 12) else [])]
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_coverage_sees_what_it_sees_without(core: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import sys
+def step(n):
+    if n > 5:
+        return 1
+    return 2
+def work():
+    for n in range(10):
+        step(n)
+if sys.argv[1:]:
+    import pystrobe
+    with pystrobe.Tracer() as tracer:
+        work()
+    print(tracer.call_counts().get("3:step"), repr(tracer.trouble))
+else:
+    work()
+"""
+    )
+
+    def covered(*arguments: str) -> tuple[str, list[int]]:
+        run_it = [sys.executable, "-m", "coverage"]
+        environment = {**os.environ, "COVERAGE_CORE": core}
+        options = {"cwd": tmp_path, "env": environment, "text": True, "check": True}
+        said: Any = subprocess.run(
+            [*run_it, "run", "program.py", *arguments], stdout=subprocess.PIPE, **options
+        )
+        subprocess.run([*run_it, "json", "-q", "-o", "a.json"], **options)  # type: ignore[call-overload]
+        files = json.loads((tmp_path / "a.json").read_text())["files"]
+        return said.stdout, files["program.py"]["executed_lines"]
+
+    (_, alone), (said, traced) = covered(), covered("traced")
+    assert said.strip() == "10 ''"
+    # But for the lines that only one of them has.
+    assert [line for line in traced if line < 11] == [line for line in alone if line < 11]
+
+
+@each_engine
+def test_paths_from_here_are_patterns(way: Way) -> None:
+    said = told(
+        way,
+        """
+import os, sys, tempfile
+os.chdir(tempfile.mkdtemp())
+os.mkdir("part")
+for name in ("part/inside_it.py", "outside_it.py"):
+    with open(name, "w") as file:
+        file.write("def step(): pass")
+sys.path[:0] = [os.path.abspath("part"), os.getcwd()]
+import inside_it, outside_it
+tracer = traced(lambda: (inside_it.step(), outside_it.step()), include=["part"])
+print(json.dumps([os.path.basename(row.file) for row in tracer.stats()]))
+""",
+    )
+    assert said == ["inside_it.py"]
 
 
 def test_wrong_use_is_told() -> None:
