@@ -74,7 +74,8 @@ std::vector<std::string> CommandInside(const std::vector<std::string>& command) 
 
 std::string CureInside(const RunOptions& options) {
   return std::string(
-             "The interpreter must have the package, which --python PATH may help with: "
+             "Unless a line above tells why: the interpreter must have the package, which --python "
+             "PATH may help with: "
              "python3 -c 'import pystrobe'") +
          (options.trace ? ". And the program must end by itself: one that is killed, or calls "
                           "os._exit, leaves no trace"

@@ -219,8 +219,8 @@ def times(work, units, repeats):
 def main():
     name, workload, units, repeats = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     work = WORKLOADS[workload]
-    tool = TOOLS[name]()
     before = times(work, units, repeats)
+    tool = TOOLS[name]()  # some have an effect from here on
     tool.start()
     under = times(work, units, repeats)
     tool.stop()

@@ -168,7 +168,7 @@ std::vector<Row> MakeRows(const Profile& profile, const std::vector<FunctionRow>
   return rows;
 }
 
-/// Whether every number of the row would be shown as zero.
+/// Whether every number of a row that has no calls would be shown as zero.
 bool IsAllZero(const FunctionRow& row, const Weights& whole, Mode mode) {
   const auto total = static_cast<double>(row.total.nanoseconds(mode));
   return row.self.nanoseconds(mode) == 0 &&
@@ -186,7 +186,10 @@ bool IsMinor(const FunctionRow& row, const Weights& whole, Mode mode) {
 /// with few samples there are as many as the import machinery has.
 std::vector<FunctionRow> OrderedRows(const Profile& profile, Mode mode) {
   std::vector<FunctionRow> table = FunctionTable(profile, mode);
-  std::erase_if(table, [&](const FunctionRow& row) { return IsAllZero(row, profile.total, mode); });
+  if (!CountsCalls(profile)) {
+    std::erase_if(table,
+                  [&](const FunctionRow& row) { return IsAllZero(row, profile.total, mode); });
+  }
   const auto first = std::find_if(table.begin(), table.end(), [mode](const FunctionRow& row) {
     return row.self.nanoseconds(mode) == 0;
   });

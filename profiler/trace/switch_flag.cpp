@@ -65,12 +65,12 @@ bool HasArea() {
 // Who sleeps loses the CPU. Where the note is still there afterwards, under a kernel that has the
 // system call and not what it is for, it tells nothing.
 bool IsClearedBySleep(uint64_t value) {
-  volatile uint64_t& field = *reinterpret_cast<volatile uint64_t*>(&AreaOfThisThread()->rseq_cs);
-  field = value;
+  auto* const field = reinterpret_cast<volatile uint64_t*>(&AreaOfThisThread()->rseq_cs);
+  *field = value;
   const timespec brief{.tv_sec = 0, .tv_nsec = 50'000};
   nanosleep(&brief, nullptr);
-  const bool is_cleared = field != value;
-  if (!is_cleared) field = 0;
+  const bool is_cleared = *field != value;
+  if (!is_cleared) *field = 0;
   return is_cleared;
 }
 

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace pystrobe::hooks {
 namespace {
@@ -12,14 +13,18 @@ namespace {
 // No file: they are written in C.
 constexpr std::string_view kBuiltIn = "<built-in>";
 
+// Raises nothing, whatever is in it: to raise may collect garbage, and so run Python. Surrogates
+// are what ValidUtf8 makes of them later.
 std::string TextOf(PyObject* text) {
-  Py_ssize_t size = 0;
-  const char* bytes = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &size) : nullptr;
+  PyObject* const bytes =
+      PyUnicode_Check(text) ? PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass") : nullptr;
   if (bytes == nullptr) {
     PyErr_Clear();
     return "?";
   }
-  return {bytes, static_cast<size_t>(size)};
+  std::string copy(PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes)));
+  Py_DECREF(bytes);
+  return copy;
 }
 
 trace::FunctionFacts FactsOfCode(PyObject* object) {
@@ -78,31 +83,41 @@ trace::Key Functions::KeyOfCallable(PyObject* callable) {
     kept = PyType_Check(callable) ? callable : reinterpret_cast<PyObject*>(Py_TYPE(callable));
     key = kept;
   }
-  const std::scoped_lock lock(mutex_);
-  if (kept_.contains(key)) return key;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (kept_.contains(key)) return key;
+  }
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  Py_XINCREF(kept);
-  kept_.emplace(key, kept);
-  facts_.emplace(key, trace::FunctionFacts{NameOfCallable(callable), std::string(kBuiltIn), 0});
+  auto facts = std::make_unique<const trace::FunctionFacts>(NameOfCallable(callable),
+                                                            std::string(kBuiltIn), 0U);
   PyErr_Restore(type, value, traceback);
+  const std::scoped_lock lock(mutex_);
+  if (kept_.emplace(key, kept).second) Py_XINCREF(kept);
+  facts_.emplace(key, std::move(facts));
   return key;
 }
 
+// What is asked of the interpreter is asked without the lock: that may run Python, which calls, and
+// be here again.
 bool Functions::Admits(trace::Key key) {
   thread_names_.Look();
-  const std::scoped_lock lock(mutex_);
   // Those of C are kept before they are entered.
   auto* const code = static_cast<PyObject*>(const_cast<void*>(key));
-  if (kept_.emplace(key, code).second) Py_INCREF(code);
-  if (filter_.IsEmpty()) return true;
-  const auto known = admits_.find(key);
-  if (known != admits_.end()) return known->second;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (kept_.emplace(key, code).second) Py_INCREF(code);
+    if (filter_.IsEmpty()) return true;
+    const auto known = admits_.find(key);
+    if (known != admits_.end()) return known->second;
+  }
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  const trace::FunctionFacts& facts = FactsOfKept(key);
+  const trace::FunctionFacts& facts = FactsOf(key);
   PyErr_Restore(type, value, traceback);
-  return admits_.emplace(key, filter_.Admits(facts.name, facts.file)).first->second;
+  const bool admits = filter_.Admits(facts.name, facts.file);
+  const std::scoped_lock lock(mutex_);
+  return admits_.emplace(key, admits).first->second;
 }
 
 bool Functions::IsRefused(trace::Key key) {
@@ -113,14 +128,16 @@ bool Functions::IsRefused(trace::Key key) {
 }
 
 const trace::FunctionFacts& Functions::FactsOf(trace::Key key) {
+  PyObject* code = nullptr;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto known = facts_.find(key);
+    if (known != facts_.end()) return *known->second;
+    code = kept_.at(key);
+  }
+  auto facts = std::make_unique<const trace::FunctionFacts>(FactsOfCode(code));
   const std::scoped_lock lock(mutex_);
-  return FactsOfKept(key);
-}
-
-const trace::FunctionFacts& Functions::FactsOfKept(trace::Key key) {
-  const auto known = facts_.find(key);
-  if (known != facts_.end()) return known->second;
-  return facts_.emplace(key, FactsOfCode(kept_.at(key))).first->second;
+  return *facts_.emplace(key, std::move(facts)).first->second;
 }
 
 }  // namespace pystrobe::hooks

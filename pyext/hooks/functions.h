@@ -5,6 +5,7 @@
 
 #include <Python.h>
 
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -35,14 +36,11 @@ class Functions final : public trace::KeyWatch {
   const trace::FunctionFacts& FactsOf(trace::Key key);
 
  private:
-  // mutex_ held.
-  const trace::FunctionFacts& FactsOfKept(trace::Key key);
-
   const trace::CallFilter filter_;
   ThreadNames thread_names_;
   std::mutex mutex_;
   HashMap<trace::Key, PyObject*> kept_;  // nullptr: nothing has to be
-  HashMap<trace::Key, trace::FunctionFacts> facts_;
+  HashMap<trace::Key, std::unique_ptr<const trace::FunctionFacts>> facts_;  // do not move
   HashMap<trace::Key, bool> admits_;  // where there is a filter
 };
 

@@ -213,7 +213,10 @@ class SetProfileHooks final : public Hooks {
     if (PyErr_Occurred() != nullptr) PyErr_Clear();
     is_active = true;
     SetInAllThreads();
-    return {};
+    if (PyThreadState_Get()->c_profilefunc == &OnEvent) return {};
+    static_cast<void>(Remove());
+    return Fail(ErrorCode::kUnsupported,
+                "the interpreter refused the profile hook (an audit hook of sys.setprofile?)");
   }
 
   Result<void> Remove() override {

@@ -78,12 +78,17 @@ Result<ScopedFd> FileFor(std::optional<int> fd) {
 
 // As it is called now, or was when it was seen.
 std::string CallTracer::NameOfThread(pid_t tid) const {
-  const auto threads = py::module_::import("threading").attr("enumerate")().cast<py::list>();
-  for (const py::handle thread : threads) {
-    const py::object native = thread.attr("native_id");
-    if (!native.is_none() && native.cast<pid_t>() == tid) {
-      return thread.attr("name").cast<std::string>();
+  try {
+    const auto threads = py::module_::import("threading").attr("enumerate")().cast<py::list>();
+    for (const py::handle thread : threads) {
+      const py::object native = thread.attr("native_id");
+      if (!native.is_none() && native.cast<pid_t>() == tid) {
+        return thread.attr("name").cast<std::string>();
+      }
     }
+  } catch (const py::builtin_exception&) {
+    // The program may have done anything to that module.
+  } catch (const py::error_already_set&) {
   }
   const std::string name = functions_->thread_names().Of(tid);
   return name.empty() && tid == getpid() ? "MainThread" : name;
@@ -146,7 +151,7 @@ void CallTracer::Hide(const std::string& below) {
     const bool loads_program = whole_program_ && thread->tid() == begun_by_;
     thread->tree().Drop([&](const trace::CallNode& node) {
       return (loads_program && node.running > 0) ||
-             functions_->FactsOf(node.key).file.starts_with(below);
+             (!below.empty() && functions_->FactsOf(node.key).file.starts_with(below));
     });
   }
 }

@@ -37,7 +37,8 @@ class CallTracer {
   void Abandon();
   std::string engine() const { return hooks_ == nullptr ? engine_ : hooks_->name(); }
 
-  // After Stop. Functions of files below `hidden` are left out, with all that they called.
+  // After Stop. Functions of files below `hidden` are left out, with all that they called; an
+  // empty one hides nothing.
   /// [(tid, [(function, file, line, calls, recursive, running, self, total, self_cpu, total_cpu,
   /// [caller rows])])], times in ns; tid 0 where `merged`.
   pybind11::list Rows(bool merged, const std::string& hidden);

@@ -162,28 +162,28 @@ class Profiler:
 
         :raises Error: it does not run, or there is no recording (which says why).
         """
-        global _running
-        with _lock:
-            if self._sampler is None:
-                raise Error("the profiler does not run", "start() it first")
-            sampler, self._sampler, _running = self._sampler, None, None
-            recording = sampler.stop()
-            # Not before: loading it would be sampled too.
-            from pystrobe._profile import Profile
+        recording = self._finish()
+        if recording is None:
+            raise Error("the profiler does not run", "start() it first")
+        # Not before: loading it would be sampled too.
+        from pystrobe._profile import Profile
 
-            self._profile = Profile(recording)
-            self._moved_because = sampler.moved_because()
-            self._whole = sampler.whole()
-            return self._profile
+        self._profile = Profile(recording)
+        return self._profile
 
     _MOVED = "sampling ended early"  # where there is _moved_because
 
-    def _finish(self) -> Profile | None:
+    def _finish(self) -> _core.Recording | None:
         """``None``: it does not run."""
-        return None if self._sampler is None else self.stop()
-
-    def _write(self, path: str) -> None:
-        self.profile.save(path)
+        global _running
+        with _lock:
+            if self._sampler is None:
+                return None
+            sampler, self._sampler, _running = self._sampler, None, None
+            recording = sampler.stop()
+            self._moved_because = sampler.moved_because()
+            self._whole = sampler.whole()
+            return recording
 
     def __enter__(self) -> Profiler:
         self.start()
@@ -234,7 +234,9 @@ def disable() -> Profile:
         return _running.stop()
     tracer = sys.modules.get("pystrobe._tracer")
     if tracer is not None and tracer._running is not None:
-        profile: Profile = tracer._running._finish()
+        running = tracer._running
+        running.stop()
+        profile: Profile = running.profile()
         return profile
     raise Error("no profiler runs in this process", "call pystrobe.enable() first")
 

@@ -114,6 +114,10 @@ def _begin() -> None:
     try:
         settings = parse(text)
         output, fd = settings.pop("output", None), settings.pop("fd", None)
+        if fd is None:
+            # At the end that would have the interpreter forget that it was interrupted: classes are
+            # made by exec, which resets what the exit status is made of.
+            import pystrobe._profile  # noqa: F401
         _check(settings)
         profiler = _started(settings, fd)
     except Error as error:
@@ -131,18 +135,23 @@ def _end(profiler: Any, pid: int, output: str | None, is_lent: bool) -> None:
     if os.getpid() != pid:
         return
     try:
-        profile = profiler._finish()
-        if profile is None:
+        recording = profiler._finish()
+        if recording is None:
             return  # the program has stopped it
+        if is_lent and profiler._moved_because is None:
+            return
+        from pystrobe._profile import Profile
+
+        profile = Profile(recording)
         if is_lent:
-            if profiler._moved_because is not None:
-                _keep(profile, profiler)
+            _keep(profile, profiler)
         elif output is None:
             profile.print(file=sys.stderr)
         else:
-            profiler._write(output.replace("{pid}", str(pid)))
-    except (Error, OSError) as error:
-        _tell(str(error))
+            profile.save(output.replace("{pid}", str(pid)))
+    # The program may have done anything to what this needs.
+    except Exception as error:
+        _tell(str(error) or repr(error))
 
 
 def _keep(profile: Any, profiler: Any) -> None:

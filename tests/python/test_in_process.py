@@ -370,6 +370,27 @@ def test_what_means_nothing_to_a_trace_is_refused(
     assert message in done.err
 
 
+@pytest.mark.parametrize("verb", [("run", "--in-process"), ("trace",)])
+def test_a_program_that_is_interrupted_ends_so(
+    pystrobe: Pystrobe, tmp_path: Path, verb: tuple[str, ...]
+) -> None:
+    program = tmp_path / "interrupted.py"
+    program.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n" + "pass\n" * 9)
+    alone = subprocess.run([sys.executable, str(program)], capture_output=True)
+    done = pystrobe.run(*verb, "--python", sys.executable, str(program))
+    assert alone.returncode == -signal.SIGINT
+    assert done.code == 128 + signal.SIGINT, done.err
+    assert "KeyboardInterrupt" in done.err
+
+
+def test_threads_that_have_no_names_lose_no_trace(pystrobe: Pystrobe, tmp_path: Path) -> None:
+    program = tmp_path / "hostile.py"
+    program.write_text("import threading\nthreading.enumerate = None\n(lambda: 0)()\n")
+    done = pystrobe.run("trace", "--top", "999", "--python", sys.executable, str(program))
+    assert done.code == 0
+    assert "<lambda>" in done.err
+
+
 def run_auto(tmp_path: Path, setting: str) -> subprocess.CompletedProcess[str]:
     code = "import pystrobe.auto\nsum(i * i for i in range(10**6))\nraise SystemExit(3)\n"
     return subprocess.run(
