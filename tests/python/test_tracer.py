@@ -714,6 +714,7 @@ print(json.dumps([
 
 
 @each_engine
+@pytest.mark.chance
 def test_the_cost_is_told(way: Way) -> None:
     said = told(
         way,
