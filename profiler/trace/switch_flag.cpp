@@ -51,12 +51,6 @@ rseq* AreaOfThisThread() {
   return reinterpret_cast<rseq*>(static_cast<char*>(__builtin_thread_pointer()) + __rseq_offset);
 }
 
-}  // namespace
-
-const uint64_t SwitchFlag::kNote = reinterpret_cast<uint64_t>(&note);
-
-namespace {
-
 bool HasArea() {
   if (&__rseq_size == nullptr || __rseq_size == 0) return false;
   return static_cast<int32_t>(AreaOfThisThread()->cpu_id) >= 0;
@@ -75,6 +69,8 @@ bool IsClearedBySleep(uint64_t value) {
 }
 
 }  // namespace
+
+const uint64_t SwitchFlag::kNote = reinterpret_cast<uint64_t>(&note);
 
 bool SwitchFlag::Available() {
   if (!HasArea()) return false;

@@ -10,9 +10,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
+#include <string>
 
 #include "pyext/hooks/eval_frame.h"
+#include "pyext/hooks/held_error.h"
 
 namespace pystrobe::hooks {
 namespace {
@@ -28,7 +29,6 @@ bool is_silent = true;
 // Python does not otherwise: a program that recurses deeply must not end by it.
 struct Stack {
   uintptr_t begin = 0;
-  uintptr_t end = 0;
   uintptr_t short_below = 0;
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local Stack stack;
@@ -42,7 +42,7 @@ Stack StackOfThisThread() {
   pthread_attr_getstack(&attributes, &address, &size);
   pthread_attr_destroy(&attributes);
   const auto begin = reinterpret_cast<uintptr_t>(address);
-  return {begin, begin + size, begin + std::min<uintptr_t>(size / 4, kMostKept)};
+  return {begin, begin + std::min<uintptr_t>(size / 4, kMostKept)};
 }
 
 // Elsewhere than on the thread's own stack (coroutines of C) nothing is known.
@@ -111,20 +111,24 @@ class FrameEvalHooks final : public Hooks {
   }
 
   Result<void> Remove() override {
-    if (rest_ != nullptr) return rest_->Remove();
-    is_silent = true;
-    return TakeAway();
+    if (rest_ == nullptr) {
+      is_silent = true;
+      return TakeAway();
+    }
+    if (rest_refused_.empty()) return rest_->Remove();
+    return Fail(ErrorCode::kUnsupported,
+                "the C stack was too short to trace on by frame evaluation, and {}: what came "
+                "later is missing",
+                rest_refused_);
   }
 
   // PyEval_SetProfile needs no stack. It tells of the end of what we have told the beginning of.
   void GoOnBySetProfile() {
     is_silent = true;
     static_cast<void>(TakeAway());
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    const HeldError held;
     rest_ = MakeSetProfileHooks(false);
-    if (auto set = rest_->Install(); !set) rest_ = MakeSilence(set.error());
-    PyErr_Restore(type, value, traceback);
+    if (auto set = rest_->Install(); !set) rest_refused_ = set.error().message;
   }
 
  private:
@@ -140,32 +144,10 @@ class FrameEvalHooks final : public Hooks {
     return {};
   }
 
-  static std::unique_ptr<Hooks> MakeSilence(Error why);
-
   static inline bool is_below_another_ = false;
-  std::unique_ptr<Hooks> rest_;
+  std::unique_ptr<Hooks> rest_;  // what has taken over
+  std::string rest_refused_;     // why it could not
 };
-
-// Stands for hooks that could not be had.
-class Silence final : public Hooks {
- public:
-  explicit Silence(Error why) : why_(std::move(why)) {}
-  const char* name() const override { return "nothing"; }
-  Result<void> Install() override { return std::unexpected(why_); }
-  Result<void> Remove() override {
-    return Fail(ErrorCode::kUnsupported,
-                "the C stack was too short to trace on by frame evaluation, and {}: what came "
-                "later is missing",
-                why_.message);
-  }
-
- private:
-  Error why_;
-};
-
-std::unique_ptr<Hooks> FrameEvalHooks::MakeSilence(Error why) {
-  return std::make_unique<Silence>(std::move(why));
-}
 
 [[gnu::cold, gnu::noinline]] void GoOnWithoutStack() { installed->GoOnBySetProfile(); }
 

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "pyext/hooks/held_error.h"
+
 namespace pystrobe::hooks {
 namespace {
 
@@ -87,11 +89,9 @@ trace::Key Functions::KeyOfCallable(PyObject* callable) {
     const std::scoped_lock lock(mutex_);
     if (kept_.contains(key)) return key;
   }
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
+  const HeldError held;
   auto facts = std::make_unique<const trace::FunctionFacts>(NameOfCallable(callable),
                                                             std::string(kBuiltIn), 0U);
-  PyErr_Restore(type, value, traceback);
   const std::scoped_lock lock(mutex_);
   if (kept_.emplace(key, kept).second) Py_XINCREF(kept);
   facts_.emplace(key, std::move(facts));
@@ -111,10 +111,8 @@ bool Functions::Admits(trace::Key key) {
     const auto known = admits_.find(key);
     if (known != admits_.end()) return known->second;
   }
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
+  const HeldError held;
   const trace::FunctionFacts& facts = FactsOf(key);
-  PyErr_Restore(type, value, traceback);
   const bool admits = filter_.Admits(facts.name, facts.file);
   const std::scoped_lock lock(mutex_);
   return admits_.emplace(key, admits).first->second;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pyext/hooks/eval_frame.h"
+#include "pyext/hooks/held_error.h"
 
 namespace pystrobe::hooks {
 
@@ -14,8 +15,7 @@ Fed fed;
 
 trace::ThreadTrace* BeginThread(Innermost innermost) {
   if (fed.session == nullptr) return nullptr;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
+  const HeldError held;
   std::vector<trace::RunningCall> running;
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
   bool passes = innermost == Innermost::kBegins;
@@ -35,7 +35,6 @@ trace::ThreadTrace* BeginThread(Innermost innermost) {
   // Up to 3.11 to make frame objects may run finalizers, which may have had the first event.
   trace::ThreadTrace* trace = trace::current_trace;
   if (trace == nullptr && fed.session != nullptr) trace = fed.session->BeginThread(running);
-  PyErr_Restore(type, value, traceback);
   return trace;
 }
 

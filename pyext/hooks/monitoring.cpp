@@ -2,6 +2,7 @@
 #include <Python.h>
 
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -33,40 +34,23 @@ PyTypeObject callback_type = [] {
 // Returned for code that is not traced: from then on nothing is told of it.
 PyObject* disable = nullptr;
 
-// Each is called with (code, offset, ...): the code object is the first.
-PyObject* OnStart(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
-  trace::ThreadTrace* const trace = CurrentTrace(Innermost::kBegins);
-  if (trace != nullptr && !trace->Enter(arguments[0])) [[unlikely]]
+// Of Python functions: called with (code, offset, ...), so the code object is the first. Two of
+// these events may not be disabled.
+enum class MayDisable : bool { kNo, kYes };
+template <auto kTell, Innermost kInnermost, MayDisable kMayDisable>
+PyObject* On(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
+  trace::ThreadTrace* const trace = CurrentTrace(kInnermost);
+  const bool is_traced = trace == nullptr || (trace->*kTell)(arguments[0]);
+  if (!is_traced && kMayDisable == MayDisable::kYes) [[unlikely]]
     return Py_NewRef(disable);
   Py_RETURN_NONE;
 }
-
-PyObject* OnResume(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
-  trace::ThreadTrace* const trace = CurrentTrace(Innermost::kBegins);
-  if (trace != nullptr && !trace->Resume(arguments[0])) [[unlikely]]
-    return Py_NewRef(disable);
-  Py_RETURN_NONE;
-}
-
-PyObject* OnEnd(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
-  trace::ThreadTrace* const trace = CurrentTrace(Innermost::kIsRunning);
-  if (trace != nullptr && !trace->Leave(arguments[0])) [[unlikely]]
-    return Py_NewRef(disable);
-  Py_RETURN_NONE;
-}
-
-// These two events may not be disabled.
-PyObject* OnThrow(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
-  trace::ThreadTrace* const trace = CurrentTrace(Innermost::kBegins);
-  if (trace != nullptr) trace->Resume(arguments[0]);
-  Py_RETURN_NONE;
-}
-
-PyObject* OnUnwind(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
-  trace::ThreadTrace* const trace = CurrentTrace(Innermost::kIsRunning);
-  if (trace != nullptr) trace->Leave(arguments[0]);
-  Py_RETURN_NONE;
-}
+using Trace = trace::ThreadTrace;
+constexpr auto OnStart = &On<&Trace::Enter, Innermost::kBegins, MayDisable::kYes>;
+constexpr auto OnResume = &On<&Trace::Resume, Innermost::kBegins, MayDisable::kYes>;
+constexpr auto OnThrow = &On<&Trace::Resume, Innermost::kBegins, MayDisable::kNo>;
+constexpr auto OnEnd = &On<&Trace::Leave, Innermost::kIsRunning, MayDisable::kYes>;
+constexpr auto OnUnwind = &On<&Trace::Leave, Innermost::kIsRunning, MayDisable::kNo>;
 
 // (code, offset, callable, first argument). Python functions have events of their own.
 PyObject* OnCall(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
@@ -90,9 +74,9 @@ struct Event {
   vectorcallfunc callback;
 };
 constexpr std::array kEvents = {
-    Event{"PY_START", &OnStart}, Event{"PY_RESUME", &OnResume}, Event{"PY_THROW", &OnThrow},
-    Event{"PY_RETURN", &OnEnd},  Event{"PY_YIELD", &OnEnd},     Event{"PY_UNWIND", &OnUnwind},
-    Event{"CALL", &OnCall},      Event{"C_RETURN", &OnCallEnd}, Event{"C_RAISE", &OnCallEnd},
+    Event{"PY_START", OnStart}, Event{"PY_RESUME", OnResume},  Event{"PY_THROW", OnThrow},
+    Event{"PY_RETURN", OnEnd},  Event{"PY_YIELD", OnEnd},      Event{"PY_UNWIND", OnUnwind},
+    Event{"CALL", &OnCall},     Event{"C_RETURN", &OnCallEnd}, Event{"C_RAISE", &OnCallEnd},
 };
 constexpr size_t kPythonEvents = 6;
 
@@ -139,8 +123,10 @@ class MonitoringHooks final : public Hooks {
     if (tool_ < 0) return {};
     const int tool = std::exchange(tool_, -1);
     // Up to 3.13 an id that was freed goes on telling.
-    if (IsFree(tool)) Drop(PyObject_CallMethod(monitoring_, "use_tool_id", "is", tool, kName));
-    if (!Holds(tool)) return FailAsTaken("tool id");
+    if (!HolderOf(tool)) {
+      Drop(PyObject_CallMethod(monitoring_, "use_tool_id", "is", tool, kName));
+    }
+    if (HolderOf(tool) != kName) return FailAsTaken("tool id");
     const bool tells_all = EventsOf(tool) == all_;
     Drop(PyObject_CallMethod(monitoring_, "set_events", "ii", tool, 0));
     for (size_t i = 0; i < Count(); ++i) {
@@ -167,17 +153,14 @@ class MonitoringHooks final : public Hooks {
   Result<void> TakeTool() {
     std::string holders;
     for (const int tool : kTools) {
-      if (IsFree(tool)) {
-        PyObject* const used = PyObject_CallMethod(monitoring_, "use_tool_id", "is", tool, kName);
-        const bool is_ours = used != nullptr;
-        Drop(used);
-        if (!is_ours) continue;
-        tool_ = tool;
-        return {};
+      if (const auto holder = HolderOf(tool)) {
+        holders += (holders.empty() ? "" : ", ") + *holder;
+        continue;
       }
-      PyObject* const holder = PyObject_CallMethod(monitoring_, "get_tool", "i", tool);
-      holders += (holders.empty() ? "" : ", ") + TextOf(holder);
-      Drop(holder);
+      Drop(PyObject_CallMethod(monitoring_, "use_tool_id", "is", tool, kName));
+      if (HolderOf(tool) != kName) continue;
+      tool_ = tool;
+      return {};
     }
     return FailWithHint(ErrorCode::kUnsupported, "End one of them, or use engine=\"setprofile\".",
                         "all of sys.monitoring's tool ids for profilers are taken: {}", holders);
@@ -214,17 +197,12 @@ class MonitoringHooks final : public Hooks {
     return set == nullptr ? -1 : 0;
   }
 
-  bool IsFree(int tool) const {
+  // Nothing: nobody.
+  std::optional<std::string> HolderOf(int tool) const {
     PyObject* const holder = PyObject_CallMethod(monitoring_, "get_tool", "i", tool);
-    const bool is_free = holder == Py_None;
+    const auto name = holder == Py_None ? std::nullopt : std::optional(TextOf(holder));
     Drop(holder);
-    return is_free;
-  }
-  bool Holds(int tool) const {
-    PyObject* const holder = PyObject_CallMethod(monitoring_, "get_tool", "i", tool);
-    const bool holds = TextOf(holder) == kName;
-    Drop(holder);
-    return holds;
+    return name;
   }
   int EventsOf(int tool) const {
     PyObject* const events = PyObject_CallMethod(monitoring_, "get_events", "i", tool);

@@ -143,15 +143,19 @@ void SetInAllThreads() {
 
 // Returns how many threads had it taken away by others; what these have set is left.
 size_t RemoveFromAllThreads() {
+  // Not with the lock held: an audit hook may run when a hook is taken away.
+  std::set<uint64_t> were_hooked;
+  {
+    const std::scoped_lock lock(hooked_mutex);
+    were_hooked.swap(hooked);
+  }
   [[maybe_unused]] size_t of_others = 0;
   size_t lost = 0;
-  const std::scoped_lock lock(hooked_mutex);
   ForEachThread([&](PyThreadState* thread) {
     if (thread->c_profilefunc == &OnEvent) return;
     of_others += thread->c_profilefunc != nullptr ? 1 : 0;
-    lost += hooked.contains(thread->id) ? 1 : 0;
+    lost += were_hooked.contains(thread->id) ? 1 : 0;
   });
-  hooked.clear();
 #if PY_VERSION_HEX >= 0x030C0000
   if (of_others == 0) {
     PyEval_SetProfileAllThreads(nullptr, nullptr);
@@ -215,8 +219,9 @@ class SetProfileHooks final : public Hooks {
     SetInAllThreads();
     if (PyThreadState_Get()->c_profilefunc == &OnEvent) return {};
     static_cast<void>(Remove());
-    return Fail(ErrorCode::kUnsupported,
-                "the interpreter refused the profile hook (an audit hook of sys.setprofile?)");
+    return FailWithHint(ErrorCode::kUnsupported,
+                        "Where an audit hook of the program refuses sys.setprofile, let it pass.",
+                        "the interpreter refused to set the profile hook");
   }
 
   Result<void> Remove() override {

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include "pyext/hooks/held_error.h"
+
 namespace pystrobe::hooks {
 namespace {
 
@@ -36,8 +38,7 @@ void ThreadNames::Look() {
     const std::scoped_lock lock(mutex_);
     if (names_.contains(self)) return;
   }
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
+  const HeldError held;
   PyObject* const name = NameObject();
   const char* const text =
       name != nullptr && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
@@ -46,7 +47,6 @@ void ThreadNames::Look() {
     names_.emplace(self, text);
   }
   Py_XDECREF(name);
-  PyErr_Restore(type, value, traceback);
 }
 
 std::string ThreadNames::Of(pid_t tid) {

@@ -127,7 +127,7 @@ class Tracer:
         try:
             self.ns_per_call, self._ns_in_callee = _cost_of_a_call(*self._options[:2])
             self._tracer.start()
-        except Error:
+        except BaseException:
             _running = before
             raise
 
