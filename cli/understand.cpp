@@ -191,6 +191,11 @@ Result<TraceOptions> UnderstandTrace(const RawOptions& raw) {
     return Usage("It is one of wall, cpu.",
                  "traced calls do not tell who had the interpreter's lock: --mode gil");
   }
+  if (raw.idle) {
+    return Usage("Leave it out.",
+                 "--idle has no effect: no thread whose calls are traced is left "
+                 "out as idle");
+  }
   return TraceOptions{raw.engine, raw.builtins, raw.include, raw.exclude, !raw.no_stdlib};
 }
 

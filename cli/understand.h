@@ -46,7 +46,7 @@ Result<void> CheckSamples(const std::vector<OutputRequest>& outputs);
 bool IsByWallTime(const View& view);
 /// Refuses what means nothing inside.
 Result<void> CheckInProcess(const RawOptions& raw, const RunOptions& options);
-/// Refuses engines that there are none of, and --mode gil, which calls do not tell.
+/// Refuses engines that there are none of, --mode gil, which calls do not tell, and --idle.
 Result<TraceOptions> UnderstandTrace(const RawOptions& raw);
 /// What `attach` and `run` share, of all that is above.
 Result<RecordOptions> UnderstandRecord(const RawOptions& raw);

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "profiler/analyze/profile.h"
+#include "profiler/model/call_rows.h"
 
 namespace pystrobe {
 
@@ -19,15 +19,7 @@ struct CallSums {
   uint64_t recursive = 0;  ///< of self.samples: calls within others of the same kind
 };
 
-struct CalledFunction {
-  FunctionId function;
-  CallSums sums;
-  struct Caller {
-    std::optional<FunctionId> function;  ///< nullopt: nobody that was traced
-    CallSums sums;
-  };
-  std::vector<Caller> callers;  ///< these add up to the calls and the self time
-};
+using CalledFunction = CallRow<FunctionId, CallSums>;
 
 /// In the order in which they are met, all threads together.
 std::vector<CalledFunction> BuildCallGraph(const Profile& profile);

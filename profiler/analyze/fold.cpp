@@ -283,7 +283,7 @@ std::optional<Mode> ModeByName(std::string_view name) {
 }
 
 Result<Mode> ChooseMode(const Metadata& metadata, std::optional<Mode> asked) {
-  if (metadata.pause_mode == kByTracing && asked == Mode::kGil) {
+  if (HasCalls(metadata) && asked == Mode::kGil) {
     return FailWithHint(ErrorCode::kInvalidArgument, "It has wall and cpu.",
                         "traced calls do not tell who had the interpreter's lock");
   }
@@ -355,7 +355,8 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
     return Fail(ErrorCode::kInvalidArgument, "the range from {:.3f} s until {:.3f} s is empty",
                 Seconds(options.since_ns), Seconds(*options.until_ns));
   }
-  if (recording.metadata().pause_mode == kByTracing && (options.since_ns > 0 || options.until_ns)) {
+  const bool has_calls = HasCalls(recording.metadata());
+  if (has_calls && (options.since_ns > 0 || options.until_ns)) {
     return FailWithHint(ErrorCode::kInvalidArgument, "Leave --since and --until out.",
                         "traced calls do not tell when they were made");
   }
@@ -378,10 +379,9 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
   profile.until_ns = std::min(options.until_ns.value_or(end_ns), end_ns);
   profile.threads = folder.TakeThreads();
   const int64_t range_ns = profile.until_ns - profile.since_ns;
-  const bool is_trace = recording.metadata().pause_mode == kByTracing;
   for (ThreadProfile& thread : profile.threads) {
     thread.idle =
-        !is_trace && IsIdle(thread.total, static_cast<uint64_t>(std::max<int64_t>(0, range_ns)));
+        !has_calls && IsIdle(thread.total, static_cast<uint64_t>(std::max<int64_t>(0, range_ns)));
   }
   if (!options.include_idle) HideIdle(profile);
   for (const ThreadProfile& thread : profile.threads) {

@@ -50,6 +50,9 @@ struct Metadata {
   friend bool operator==(const Metadata&, const Metadata&) = default;
 };
 
+/// Whether every call was traced, and its samples are calls.
+inline bool HasCalls(const Metadata& metadata) { return metadata.pause_mode == kByTracing; }
+
 /// How far the recording can be trusted; filled while sampling, complete at the end.
 struct Quality {
   uint64_t deadlines = 0;   ///< deadlines that were due

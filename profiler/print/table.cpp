@@ -37,9 +37,7 @@ struct Row {
   bool is_native = false;
 };
 
-bool CountsCalls(const Profile& profile) {
-  return profile.recording->metadata().pause_mode == kByTracing;
-}
+bool CountsCalls(const Profile& profile) { return HasCalls(profile.recording->metadata()); }
 
 int NumbersWidth(const Profile& profile) {
   return kNumbersWidth + (CountsCalls(profile) ? kCallsWidth : 0);

@@ -9,14 +9,15 @@ namespace {
 class Adder {
  public:
   void Add(const CallTree& tree) {
-    // Depth first, with the way to the root at hand: who is on it is called recursively.
-    for (const CallNode* node = First(tree.root()); node != nullptr; node = Next(*node)) continue;
+    const CallNode* node = First(tree.root());
+    while (node != nullptr) node = Next(*node);
   }
 
-  std::vector<CallRow> Take() {
-    std::ranges::stable_sort(rows_, std::ranges::greater{},
-                             [](const CallRow& row) { return row.sums.self; });
-    return std::move(rows_);
+  std::vector<CalledFunction> Take() {
+    std::vector<CalledFunction> rows = rows_.Take();
+    std::ranges::stable_sort(rows, std::ranges::greater{},
+                             [](const CalledFunction& row) { return row.sums.self; });
+    return rows;
   }
 
  private:
@@ -25,21 +26,16 @@ class Adder {
   }
 
   const CallNode* Enter(const CallNode& node) {
-    const size_t row = RowOf(node.key);
-    const size_t caller = CallerOf(row, node.parent->key);
-    AddTo(rows_[row].sums, node, open_[row]++ > 0);
-    const uint64_t edge = row << 32 | caller;
-    AddTo(rows_[row].callers[caller].sums, node, open_edges_[edge]++ > 0);
-    path_.push_back({row, edge});
+    const Key parent = node.parent->key;
+    rows_.Enter(node.key, parent == nullptr ? std::nullopt : std::optional(parent),
+                [&node](CallSums& sums, bool is_recursive) { AddTo(sums, node, is_recursive); });
     return &node;
   }
 
   const CallNode* Next(const CallNode& from) {
     if (from.first_child != nullptr) return Enter(*from.first_child);
     for (const CallNode* node = &from; node->parent != nullptr; node = node->parent) {
-      --open_[path_.back().row];
-      --open_edges_[path_.back().edge];
-      path_.pop_back();
+      rows_.Leave();
       if (node->next_sibling != nullptr) return Enter(*node->next_sibling);
     }
     return nullptr;
@@ -58,39 +54,12 @@ class Adder {
     }
   }
 
-  size_t RowOf(Key key) {
-    const auto [found, is_new] = row_of_.emplace(key, rows_.size());
-    if (is_new) {
-      rows_.push_back({.key = key});
-      open_.push_back(0);
-    }
-    return found->second;
-  }
-
-  size_t CallerOf(size_t row, Key caller) {
-    std::vector<CallRow::Caller>& callers = rows_[row].callers;
-    const auto found = std::ranges::find(callers, caller, &CallRow::Caller::key);
-    if (found == callers.end()) {
-      callers.push_back({.key = caller});
-      return callers.size() - 1;
-    }
-    return static_cast<size_t>(found - callers.begin());
-  }
-
-  struct Step {
-    size_t row;
-    uint64_t edge;
-  };
-  std::vector<CallRow> rows_;
-  HashMap<Key, size_t> row_of_;
-  std::vector<uint32_t> open_;  // by row: nodes on the way to the root
-  HashMap<uint64_t, uint32_t, PairHash> open_edges_;
-  std::vector<Step> path_;
+  CallRows<Key, CallSums> rows_;
 };
 
 }  // namespace
 
-std::vector<CallRow> CallTable(std::span<const CallTree* const> trees) {
+std::vector<CalledFunction> CallTable(std::span<const CallTree* const> trees) {
   Adder adder;
   for (const CallTree* tree : trees) adder.Add(*tree);
   return adder.Take();

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "profiler/model/call_rows.h"
 #include "profiler/trace/call_tree.h"
 
 namespace pystrobe::trace {
@@ -22,19 +23,11 @@ struct CallSums {
   Ticks total_cpu = 0;
 };
 
-struct CallRow {
-  Key key = nullptr;
-  CallSums sums;
-  struct Caller {
-    Key key = nullptr;  ///< nullptr: nobody that was traced
-    CallSums sums;
-  };
-  std::vector<Caller> callers;
-};
+using CalledFunction = CallRow<Key, CallSums>;
 
 /// One row for each function that was called in any of the trees, the most time of its own first;
 /// among equals the order is that of the first calls. Each row's `callers` add up to its calls and
 /// its self time. Inclusive time of recursive functions is that of their outermost calls.
-std::vector<CallRow> CallTable(std::span<const CallTree* const> trees);
+std::vector<CalledFunction> CallTable(std::span<const CallTree* const> trees);
 
 }  // namespace pystrobe::trace

@@ -6,7 +6,6 @@
 // each file and function an id of its own; functions of one file that have the same name are told
 // apart by their lines.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <map>
 #include <string>
@@ -23,14 +22,6 @@
 namespace pystrobe::write {
 namespace {
 
-std::string OnOneLine(std::string_view text) {
-  std::string clean = ValidUtf8(text);
-  for (char& c : clean) {
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
-  return clean;
-}
-
 class CallgrindWriter {
  public:
   CallgrindWriter(const Profile& profile, const WriteOptions& options, Output& output)
@@ -44,8 +35,8 @@ class CallgrindWriter {
     CountNames();
     for (const CalledFunction& callee : functions_) {
       for (const CalledFunction::Caller& caller : callee.callers) {
-        if (caller.function) {
-          calls_of_[ToIndex(*caller.function)].push_back({callee.function, &caller.sums});
+        if (caller.key) {
+          calls_of_[ToIndex(*caller.key)].push_back({callee.key, &caller.sums});
         }
       }
     }
@@ -71,7 +62,7 @@ class CallgrindWriter {
 
   void CountNames() {
     for (const CalledFunction& function : functions_) {
-      const Function& facts = tables_.function(function.function);
+      const Function& facts = tables_.function(function.key);
       ++with_name_[{ToIndex(facts.file), ToIndex(facts.name)}];
     }
   }
@@ -101,7 +92,7 @@ class CallgrindWriter {
   uint32_t Line(FunctionId id) const { return tables_.function(id).first_line; }
 
   void WriteFunction(const CalledFunction& function) {
-    const FunctionId id = function.function;
+    const FunctionId id = function.key;
     out_.Append(fmt::format("\nfl={}\nfn={}\n{} {} {}\n", File(id), Name(id), Line(id),
                             function.sums.self.wall_ns, function.sums.self.cpu_ns));
     for (const Call& call : calls_of_[ToIndex(id)]) {

@@ -3,6 +3,7 @@
 // Collapsed stacks, one line each: root;child;leaf VALUE. A frame is `function (file.py:line)` with
 // the line that was executing. The format knows no quoting, so what would split a frame or a line
 // is replaced in names.
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -22,12 +23,8 @@ constexpr std::array<std::string_view, 3> kUnicodeLineEnds = {"\xC2\x85", "\xE2\
                                                               "\xE2\x80\xA9"};
 
 std::string WithoutSeparators(std::string_view text) {
-  std::string clean = ValidUtf8(text);
-  for (char& c : clean) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == ';') c = ':';
-    if (byte < 0x20 || byte == 0x7F) c = ' ';
-  }
+  std::string clean = OnOneLine(text);
+  std::ranges::replace(clean, ';', ':');
   for (const std::string_view end : kUnicodeLineEnds) {
     for (size_t at = 0; (at = clean.find(end, at)) != std::string::npos;) {
       clean.replace(at, end.size(), 1, ' ');

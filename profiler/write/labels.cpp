@@ -268,7 +268,7 @@ std::string CostOfTracing(const Quality& quality) {
 
 std::string QualityLine(const Metadata& metadata, const Quality& quality) {
   // Nothing is left to chance: there is no rate, and nothing to be late for.
-  if (metadata.pause_mode == kByTracing) {
+  if (HasCalls(metadata)) {
     return fmt::format(
         "{} of Python traced, {}, by {}{}", quality.lost == 0 ? "every call" : "not every call",
         Counted(quality.taken, "call", "calls"), quality.cpu_source, CostOfTracing(quality));

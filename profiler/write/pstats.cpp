@@ -72,15 +72,15 @@ class PstatsWriter {
     marshal_.BeginDict();
     for (const CalledFunction& function : BuildCallGraph(profile_)) {
       if (!out_.ok()) break;
-      WriteKey(function.function);
+      WriteKey(function.key);
       marshal_.Tuple(5);
       WritePrimitive(function.sums);
       WriteCalls(function.sums);
       WriteTimes(function.sums);
       marshal_.BeginDict();
       for (const CalledFunction::Caller& caller : function.callers) {
-        if (!caller.function) continue;
-        WriteKey(*caller.function);
+        if (!caller.key) continue;
+        WriteKey(*caller.key);
         marshal_.Tuple(4);
         WriteCalls(caller.sums);
         WritePrimitive(caller.sums);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/write/utf8.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace pystrobe::write {
@@ -44,6 +45,12 @@ std::string ValidUtf8(std::string_view text) {
     }
   }
   return valid;
+}
+
+std::string OnOneLine(std::string_view text) {
+  std::string line = ValidUtf8(text);
+  std::ranges::replace_if(line, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
+  return line;
 }
 
 }  // namespace pystrobe::write

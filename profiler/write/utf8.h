@@ -19,4 +19,7 @@ size_t Utf8SequenceLength(std::string_view text);
 /// `text` with every byte that is not part of well-formed UTF-8 replaced by U+FFFD.
 std::string ValidUtf8(std::string_view text);
 
+/// The same with a space for each control character of ASCII, line ends among them.
+std::string OnOneLine(std::string_view text);
+
 }  // namespace pystrobe::write

@@ -5,7 +5,7 @@ namespace pystrobe::write {
 
 Result<void> Write(Format format, const Profile& profile, const WriteOptions& options,
                    Output& output) {
-  if (IsOfCalls(format) && profile.recording->metadata().pause_mode != kByTracing) {
+  if (IsOfCalls(format) && !HasCalls(profile.recording->metadata())) {
     return FailWithHint(ErrorCode::kInvalidArgument, "Trace the program: pystrobe trace.",
                         "{} holds how often functions were called, which samples do not tell",
                         FormatName(format));

@@ -21,7 +21,7 @@ namespace py = pybind11;
 namespace pystrobe::pyext {
 namespace {
 
-using trace::CallRow;
+using trace::CalledFunction;
 using trace::CallSums;
 using trace::CallTree;
 
@@ -163,14 +163,14 @@ py::list CallTracer::Rows(bool merged, const std::string& hidden) {
     return py::make_tuple(sums.calls, sums.recursive_calls, sums.running, ns(sums.self),
                           ns(sums.total), ns(sums.self_cpu), ns(sums.total_cpu));
   };
-  const auto facts_of = [this](trace::Key key) -> py::object {
-    if (key == nullptr) return py::none();
-    const trace::FunctionFacts& facts = functions_->FactsOf(key);
+  const auto facts_of = [this](std::optional<trace::Key> key) -> py::object {
+    if (!key) return py::none();
+    const trace::FunctionFacts& facts = functions_->FactsOf(*key);
     return py::make_tuple(ToStr(facts.name), ToStr(facts.file), facts.first_line);
   };
   const auto table_of = [&](std::span<const CallTree* const> trees) {
     py::list rows;
-    for (const CallRow& row : trace::CallTable(trees)) {
+    for (const CalledFunction& row : trace::CallTable(trees)) {
       py::list callers;
       for (const auto& caller : row.callers) {
         callers.append(py::make_tuple(facts_of(caller.key), sums_of(caller.sums)));

@@ -355,6 +355,7 @@ def test_a_trace_is_not_lost_on_a_full_disk(pystrobe: Pystrobe, tmp_path: Path) 
     [
         (("--engine", "fast", "a.py"), "--engine 'fast' is not known"),
         (("--engine", "frame-eval", "--builtins", "a.py"), "--builtins has no effect"),
+        (("--idle", "a.py"), "--idle has no effect"),
         (("--mode", "gil", "a.py"), "do not tell who had the interpreter's lock"),
         (("-r", "100", "a.py"), "there is no option '-r'"),
         (("--", "ls"), "a command of its own"),

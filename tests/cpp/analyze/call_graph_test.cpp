@@ -34,7 +34,7 @@ class CallGraphTest : public ::testing::Test {
     const auto profile = Fold(recording_, {});
     std::map<std::string, CalledFunction> by_name;
     for (CalledFunction& function : BuildCallGraph(*profile)) {
-      by_name.emplace(NameOf(function.function), std::move(function));
+      by_name.emplace(NameOf(function.key), std::move(function));
     }
     return by_name;
   }
@@ -62,7 +62,7 @@ TEST_F(CallGraphTest, WaysToAFunctionAreAddedUpByCaller) {
   EXPECT_EQ(b.sums.total.cpu_ns, 60U);
   ASSERT_EQ(b.callers.size(), 2U);
   for (const auto& caller : b.callers) {
-    EXPECT_EQ(caller.sums.self.samples, caller.function ? 5U : 7U);
+    EXPECT_EQ(caller.sums.self.samples, caller.key ? 5U : 7U);
   }
 }
 
@@ -79,7 +79,7 @@ TEST_F(CallGraphTest, RecursionIsNotCountedTwice) {
   EXPECT_EQ(f.self.wall_ns, 1011U);
   std::map<std::string, CallSums> by_caller;
   for (const auto& caller : graph["f"].callers) {
-    by_caller[caller.function ? NameOf(*caller.function) : ""] = caller.sums;
+    by_caller[caller.key ? NameOf(*caller.key) : ""] = caller.sums;
   }
   EXPECT_EQ(by_caller["f"].total.wall_ns, 1110U);
   EXPECT_EQ(by_caller["f"].self.samples, 2U);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 namespace pystrobe::trace {
@@ -22,12 +23,12 @@ CallNode& Child(CallTree& tree, CallNode& parent, char name, uint64_t calls, Tic
   return node;
 }
 
-const CallRow& RowOf(const std::vector<CallRow>& table, char name) {
-  return *std::ranges::find(table, KeyOf(name), &CallRow::key);
+const CalledFunction& RowOf(const std::vector<CalledFunction>& table, char name) {
+  return *std::ranges::find(table, KeyOf(name), &CalledFunction::key);
 }
 
-const CallSums& From(const CallRow& row, Key caller) {
-  return std::ranges::find(row.callers, caller, &CallRow::Caller::key)->sums;
+const CallSums& From(const CalledFunction& row, std::optional<Key> caller) {
+  return std::ranges::find(row.callers, caller, &CalledFunction::Caller::key)->sums;
 }
 
 // a -> b -> a -> b, and b by itself.
@@ -44,7 +45,7 @@ class CallTableTest : public ::testing::Test {
   }
 
   CallTree tree_;
-  std::vector<CallRow> table_;
+  std::vector<CalledFunction> table_;
 };
 
 TEST_F(CallTableTest, CallsAreAddedUpAndRecursiveOnesTold) {
@@ -71,8 +72,8 @@ TEST_F(CallTableTest, CallersAddUpToTheirFunction) {
   EXPECT_EQ(From(RowOf(table_, 'b'), KeyOf('a')).calls, 8U);
   EXPECT_EQ(From(RowOf(table_, 'b'), KeyOf('a')).recursive_calls, 6U);
   EXPECT_EQ(From(RowOf(table_, 'b'), KeyOf('a')).total, 80U);
-  EXPECT_EQ(From(RowOf(table_, 'b'), nullptr).calls, 1U);
-  for (const CallRow& row : table_) {
+  EXPECT_EQ(From(RowOf(table_, 'b'), std::nullopt).calls, 1U);
+  for (const CalledFunction& row : table_) {
     uint64_t calls = 0;
     Ticks self = 0;
     for (const auto& caller : row.callers) {
