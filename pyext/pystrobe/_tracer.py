@@ -110,8 +110,8 @@ class Tracer:
         )
         self._tracer = _core.CallTracer(*self._options, False)
         self._file: _LentFile | None = None
-        #: What tracing a call and its end costs, about: that of a call of an empty function, as
-        #: measured before the first trace. A function's own time has a part of it for each call of
+        #: What tracing a call and its end costs, about: that of a call within calls, as measured
+        #: before the first trace. A function's own time has a part of it for each call of
         #: it, and one for each that it makes.
         self.ns_per_call = 0.0
         self._ns_in_callee = 0.0
@@ -274,24 +274,26 @@ def _library() -> list[str]:
     return sorted({*places, *(os.path.realpath(place) for place in places)})
 
 
-def _nothing() -> None:
-    pass
-
-
-def _calls(count: int) -> None:
-    for _ in range(count):
-        _nothing()
+def _tree(depth: int) -> None:
+    if depth:
+        _tree(depth - 1)
+        _tree(depth - 1)
 
 
 def _ns_per_call() -> float:
-    """The least of some tries: what comes in between only adds."""
-    count, tries = 200, 12
+    """Of calls within calls, which cost more than those of a loop. The least of some tries: what
+    comes in between only adds."""
+    depth, tries = 7, 40
     taken = []
     for _ in range(tries):
         begin = time.perf_counter_ns()
-        _calls(count)
+        _tree(depth)
         taken.append(time.perf_counter_ns() - begin)
-    return min(taken) / count
+    return min(taken) / (2 ** (depth + 1) - 1)
+
+
+def _nothing() -> None:
+    pass
 
 
 @functools.cache
@@ -304,6 +306,8 @@ def _cost_of_a_call(engine: str, builtins: bool) -> tuple[float, float]:
     tracer.start()
     try:
         traced = _ns_per_call()
+        for _ in range(1000):
+            _nothing()
     finally:
         tracer.stop()
     # The first tries of a process are slow ones: caches and the CPU's clock have to get going.

@@ -744,8 +744,8 @@ def alone():
     begin = time.perf_counter()
     fib(20)
     return time.perf_counter() - begin
-seconds = min(alone() for _ in range(5))
-tracers = [traced(lambda: fib(20)) for _ in range(5)]
+seconds = min(alone() for _ in range(15))
+tracers = [traced(lambda: fib(20)) for _ in range(15)]
 def least(**options):
     return min(row.self for tracer in tracers for row in tracer.stats(**options)
                if row.function == "fib")
