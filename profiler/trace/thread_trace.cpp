@@ -59,7 +59,7 @@ void ThreadTrace::BeginRunning(std::span<const RunningCall> running) {
   for (const auto& [key, frame] : running) {
     if (top_ + 1 == limit_) break;
     CallNode* const node =
-        tree_.ChildOf(*top_->node, key, [this](Key fresh) { return watch_.Admits(fresh); });
+        tree_.ChildOf(*top_->node, key, [this](Key fresh) { return Admits(fresh); });
     if (node != nullptr) {
       ++node->running;
       *++top_ = {node, begin_, 0};
@@ -80,8 +80,14 @@ void ThreadTrace::EndRunning(const void* frame) {
   LeaveDownTo(last_running_ + 1, now);
 }
 
+bool ThreadTrace::AdmitsNew(Key key) {
+  const bool admits = watch_.Admits(key);
+  if (!admits) refused_[RefusedPlace(key)] = key;
+  return admits;
+}
+
 CallNode* ThreadTrace::PushTooDeep(Key key) {
-  if (watch_.IsRefused(key)) return nullptr;
+  if (IsRefused(key)) return nullptr;
   ++too_deep_;
   // What leaves the innermost slot has another key from now on, so that Leave does not take it.
   if (beyond_++ == 0) covered_ = std::exchange(top_->node, &deepest_);
@@ -93,7 +99,7 @@ void ThreadTrace::LeaveDownTo(Slot* slot, Ticks now) {
 }
 
 bool ThreadTrace::LeaveOutOfOrder(Key key) {
-  if (watch_.IsRefused(key)) return false;
+  if (IsRefused(key)) return false;
   if (beyond_ > 0) {
     if (--beyond_ == 0) top_->node = covered_;
     return true;

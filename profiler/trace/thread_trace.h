@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -163,7 +164,7 @@ class ThreadTrace {
     if (slot == limit_) [[unlikely]]
       return PushTooDeep(key);
     CallNode* const node =
-        tree_.ChildOf(*top_->node, key, [this](Key fresh) { return watch_.Admits(fresh); });
+        tree_.ChildOf(*top_->node, key, [this](Key fresh) { return Admits(fresh); });
     if (node == nullptr) [[unlikely]]
       return nullptr;
     slot->node = node;
@@ -177,6 +178,15 @@ class ThreadTrace {
   void Charge(const Slot& slot, Ticks now) {
     slot.node->total += now - slot.begin;
     slot.node->off_cpu += off_cpu_.ticks() - slot.off_cpu_before;
+  }
+  bool Admits(Key key) { return !IsKnownRefused(key) && AdmitsNew(key); }
+  bool AdmitsNew(Key key);
+  bool IsRefused(Key key) { return IsKnownRefused(key) || watch_.IsRefused(key); }
+  // Of what is refused all calls are asked about, where the hooks cannot be told to leave it out:
+  // one compare says it of those that were met last.
+  bool IsKnownRefused(Key key) const { return refused_[RefusedPlace(key)] == key; }
+  static size_t RefusedPlace(Key key) {
+    return (reinterpret_cast<uintptr_t>(key) >> 4) % kRefusedPlaces;
   }
   CallNode* PushTooDeep(Key key);
   bool LeaveOutOfOrder(Key key);
@@ -199,9 +209,11 @@ class ThreadTrace {
     Slot* slot;  // its own, or its caller's where it is not traced
   };
   std::vector<Running> running_;  // before the tracing, where their ends are not told
-  size_t beyond_ = 0;             // open calls that have no slot
-  CallNode deepest_;              // stands in the innermost slot meanwhile: its key is nobody's
-  CallNode* covered_ = nullptr;   // whose slot that is
+  static constexpr size_t kRefusedPlaces = 1024;
+  std::array<Key, kRefusedPlaces> refused_{};
+  size_t beyond_ = 0;            // open calls that have no slot
+  CallNode deepest_;             // stands in the innermost slot meanwhile: its key is nobody's
+  CallNode* covered_ = nullptr;  // whose slot that is
   uint64_t too_deep_ = 0;
   uint64_t unmatched_ = 0;
 };

@@ -101,16 +101,16 @@ trace::Key Functions::KeyOfCallable(PyObject* callable) {
 // What is asked of the interpreter is asked without the lock: that may run Python, which calls, and
 // be here again.
 bool Functions::Admits(trace::Key key) {
-  thread_names_.Look();
   // Those of C are kept before they are entered.
   auto* const code = static_cast<PyObject*>(const_cast<void*>(key));
   {
     const std::scoped_lock lock(mutex_);
     if (kept_.emplace(key, code).second) Py_INCREF(code);
-    if (filter_.IsEmpty()) return true;
     const auto known = admits_.find(key);
-    if (known != admits_.end()) return known->second;
+    if (known != admits_.end() && !known->second) return false;
   }
+  thread_names_.Look();
+  if (filter_.IsEmpty()) return true;
   const HeldError held;
   const trace::FunctionFacts& facts = FactsOf(key);
   const bool admits = filter_.Admits(facts.name, facts.file);
