@@ -29,7 +29,7 @@ def medians(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     return dict(sorted(found.items(), key=lambda item: int(item[0].split(".")[1])))
 
 
-def draw(by_python: dict[str, dict[str, float]], path: str) -> None:
+def draw(by_python: dict[str, dict[str, float]], path: Path) -> None:
     count = len(by_python)
     figure, all_axes = pyplot.subplots(1, count, figsize=(2.6 * count, 3.6), sharey=True)
     names = sorted(
@@ -60,7 +60,7 @@ def draw(by_python: dict[str, dict[str, float]], path: str) -> None:
 
 def main() -> None:
     result = json.loads(Path(sys.argv[1]).read_text())
-    draw(medians(result["experiments"]["tracers"]["rows"]), sys.argv[2])
+    draw(medians(result["experiments"]["tracers"]["rows"]), Path(sys.argv[2]))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 
     bench/run.py [EXPERIMENT...] [--python NAME...] [--tool NAME...] [--quick]
 
-results/NAME.json holds everything, results/NAME.md the table made of it by table.py.
+results/NAME.json holds everything, results/NAME.md the table made of it by table.py, and of tracers
+results/NAME.svg a picture by plot.py.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import paths  # isort: skip
 import find
 import machine
 import native
+import plot
 import price
 import programs
 import table
@@ -98,7 +100,7 @@ def main() -> None:
     subprocess.run([str(paths.BENCH / "peers.sh"), str(paths.PEERS)], check=True)
     plan = make_plan(arguments)
     name = arguments.name or time.strftime("%Y-%m-%d")
-    result = {"machine": machine.describe(), "versions": tools.versions(), "experiments": {}}
+    result: dict[str, Any] = {"machine": machine.describe(), "versions": tools.versions(), "experiments": {}}
     paths.RESULTS.mkdir(exist_ok=True)
     file = paths.RESULTS / f"{name}.json"
     with proc_in_roots(plan.interpreters):
@@ -107,6 +109,8 @@ def main() -> None:
             file.write_text(json.dumps(result, indent=1) + "\n")
     text = table.render(result)
     file.with_suffix(".md").write_text(text)
+    if "tracers" in result["experiments"]:
+        plot.draw(plot.medians(result["experiments"]["tracers"]["rows"]), file.with_suffix(".svg"))
     print(text)
 
 

@@ -28,7 +28,7 @@ UNITS = {"fib": 30, "loop": 10, "builtins": 30, "mixed": 20}
 REPEATS = 3
 TIMEOUT_S = 180
 
-OURS = ("pystrobe", "pystrobe setprofile", "pystrobe builtins")
+OURS = ("pystrobe", "pystrobe setprofile", "pystrobe builtins", "pystrobe, excluded")
 EVERYWHERE = ("none", *OURS, "cProfile", "sys.setprofile")
 PEERS = ("VizTracer", "VizTracer without C", "yappi wall", "yappi cpu", "line_profiler")
 #: With all workloads, for what they tell beside fib.

@@ -81,8 +81,8 @@ class Tracer:
     :param include: only functions that one of these patterns fits, ``exclude``: none that one
         fits. A pattern is a shell's, in which ``*`` matches slashes too: for the file as the
         function has it, or its qualified name; or it names a directory that the file is below. What
-        a function does that is left out counts for its caller, and costs little or, with
-        ``"monitoring"``, nothing.
+        a function does that is left out counts for its caller; of its own calls ``"monitoring"`` is
+        not told again, the other hooks are.
     :param stdlib: ``False``: functions of the standard library are left out.
     :raises InvalidArgumentError: for any other value.
     """
@@ -289,7 +289,7 @@ def _ns_per_call() -> float:
         begin = time.perf_counter_ns()
         _tree(depth)
         taken.append(time.perf_counter_ns() - begin)
-    return min(taken) / (2 ** (depth + 1) - 1)
+    return min(taken) / ((2 << depth) - 1)
 
 
 def _nothing() -> None:
