@@ -100,7 +100,11 @@ def main() -> None:
     subprocess.run([str(paths.BENCH / "peers.sh"), str(paths.PEERS)], check=True)
     plan = make_plan(arguments)
     name = arguments.name or time.strftime("%Y-%m-%d")
-    result: dict[str, Any] = {"machine": machine.describe(), "versions": tools.versions(), "experiments": {}}
+    result: dict[str, Any] = {
+        "machine": machine.describe(),
+        "versions": tools.versions(),
+        "experiments": {},
+    }
     paths.RESULTS.mkdir(exist_ok=True)
     file = paths.RESULTS / f"{name}.json"
     with proc_in_roots(plan.interpreters):

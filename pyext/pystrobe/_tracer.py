@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from pystrobe import _core
-from pystrobe._errors import Error, InvalidArgumentError
+from pystrobe._errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from pystrobe._profile import Profile
