@@ -38,9 +38,8 @@ class Loaded(Interpreter):
 def outside_its_root(interpreter: Interpreter) -> Interpreter:
     if not interpreter.root:
         return interpreter
-    return Loaded(
-        interpreter.version, interpreter.path, None, interpreter.free_threaded, interpreter.root
-    )
+    fields = {**vars(interpreter), "root": None}
+    return Loaded(**fields, prefix=interpreter.root)
 
 
 def library() -> Path:

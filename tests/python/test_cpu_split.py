@@ -59,9 +59,7 @@ def test_time_in_the_kernel_is_where_it_was_spent_though_no_event_tells(
         pytest.skip("everybody may sample the kernel")
     if os.geteuid() != 0:
         pytest.skip("only root can drop capabilities from the bounding set")
-    interpreter = Unprivileged(
-        newest.version, newest.path, newest.root, newest.free_threaded, pystrobe.directory
-    )
+    interpreter = Unprivileged(**vars(newest), recordings=pystrobe.directory)
     with sampling_itself(pystrobe, interpreter, "split") as own:
         report = own.record(seconds=4, rate=1000, native=True).json()
     assert report["quality"]["cpu_source"] in ("perf task clock (user mode)", "CPU timer")
