@@ -212,6 +212,10 @@ Result<Command> ParseTrace(Words words) {
       ->allow_extra_args(false)
       ->group("Tracing");
   app.add_flag("--no-stdlib", raw.no_stdlib, "None of the standard library")->group("Tracing");
+  app.add_flag("--timeline", raw.timeline,
+               "Keep when each call began and ended, too: for\n.trace.json and .perfetto-trace, "
+               "which imply it")
+      ->group("Tracing");
   AddView(app, raw);
   AddOutput(app, raw);
   AddQuiet(app, raw);
@@ -237,6 +241,10 @@ Result<Command> ParseTrace(Words words) {
   if (auto taken = TakeRecord("trace", raw, options); !taken) {
     return std::unexpected(taken.error());
   }
+  for (const OutputRequest& output : options.record.outputs) {
+    if (write::IsOfTimeline(output.format)) options.trace->timeline = true;
+  }
+  options.record.is_large = options.trace->timeline;
   return options;
 }
 

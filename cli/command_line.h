@@ -39,6 +39,7 @@ struct RecordOptions {
   std::vector<OutputRequest> outputs;
   bool force = false;
   bool quiet = false;
+  bool is_large = false;  ///< what is recorded may be more than memory should hold
 };
 
 struct AttachOptions {
@@ -52,6 +53,7 @@ struct TraceOptions {
   bool builtins = false;
   std::vector<std::string> include, exclude;  ///< patterns
   bool stdlib = true;
+  bool timeline = false;
 };
 
 struct RunOptions {

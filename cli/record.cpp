@@ -70,7 +70,7 @@ Result<ScopedFd> RecordingSession::OpenRecording() {
     outputs_.erase(output);
     return stream_->OpenStream();
   }
-  return store::CreateMemoryFile();
+  return options_.is_large ? store::CreateTemporaryFile() : store::CreateMemoryFile();
 }
 
 void RecordingSession::SaveWhenGivingUp(int fd) {

@@ -84,9 +84,9 @@ std::string CureInside(const RunOptions& options) {
 
 std::string SettingsInside(const RunOptions& run, int descriptor) {
   if (run.trace) {
-    return fmt::format("mode=trace,engine={},builtins={:d},stdlib={:d},fd={}{}{}",
-                       run.trace->engine, run.trace->builtins, run.trace->stdlib, descriptor,
-                       ListSetting("include", run.trace->include),
+    return fmt::format("mode=trace,engine={},builtins={:d},stdlib={:d},timeline={:d},fd={}{}{}",
+                       run.trace->engine, run.trace->builtins, run.trace->stdlib,
+                       run.trace->timeline, descriptor, ListSetting("include", run.trace->include),
                        ListSetting("exclude", run.trace->exclude));
   }
   const RecordOptions& options = run.record;

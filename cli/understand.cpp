@@ -142,7 +142,7 @@ Result<void> CheckPairs(const RawOptions& raw, const std::vector<OutputRequest>&
 
 Result<void> CheckSamples(const std::vector<OutputRequest>& outputs) {
   for (const OutputRequest& output : outputs) {
-    if (!write::IsOfCalls(output.format)) continue;
+    if (!write::IsOfCalls(output.format) && !write::IsOfTimeline(output.format)) continue;
     return Usage("Trace the program: pystrobe trace.",
                  "-o {} would hold how often functions were called, which samples do not tell",
                  output.path);
@@ -196,7 +196,12 @@ Result<TraceOptions> UnderstandTrace(const RawOptions& raw) {
                  "--idle has no effect: no thread whose calls are traced is left "
                  "out as idle");
   }
-  return TraceOptions{raw.engine, raw.builtins, raw.include, raw.exclude, !raw.no_stdlib};
+  return TraceOptions{.engine = raw.engine,
+                      .builtins = raw.builtins,
+                      .include = raw.include,
+                      .exclude = raw.exclude,
+                      .stdlib = !raw.no_stdlib,
+                      .timeline = raw.timeline};
 }
 
 Result<RecordOptions> UnderstandRecord(const RawOptions& raw) {

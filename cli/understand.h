@@ -19,7 +19,7 @@ struct RawOptions {
   std::vector<std::string> outputs;
   bool in_process = false, native = false;
   std::string engine = "auto";
-  bool builtins = false, no_stdlib = false;
+  bool builtins = false, no_stdlib = false, timeline = false;
   std::vector<std::string> include, exclude;
   std::string format, mode, unit, thread, since, until, top;
   bool force = false, quiet = false, idle = false, json = false, locals = false;

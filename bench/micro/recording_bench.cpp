@@ -87,6 +87,7 @@ class SamplesInMemory final : public RecordingSource {
     for (const Sample& sample : samples_) visit(sample);
     return {};
   }
+  Result<void> ForEachCall(CallVisitor) const override { return {}; }
 
  private:
   SimulatedProgram program_;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "profiler/analyze/profile.h"
+#include "profiler/analyze/spans.h"
 #include "profiler/analyze/stack_sums.h"
 #include "profiler/base/hash.h"
 #include "profiler/base/id_index.h"
@@ -364,7 +365,11 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
   if (!kept) return std::unexpected(kept.error());
 
   Folder folder(std::move(*kept), options);
-  const auto read = recording.ForEachSample([&](const Sample& sample) { folder.Add(sample); });
+  const auto add = [&folder](const Sample& sample) { folder.Add(sample); };
+  // They come last.
+  const bool lacks_samples = recording.metadata().timeline && !recording.quality().complete;
+  const auto read =
+      lacks_samples ? ForEachSampleOfCalls(recording, add) : recording.ForEachSample(add);
   if (!read) return std::unexpected(read.error());
 
   const int64_t end_ns = std::max(folder.end_ns(), recording.quality().duration_ns);

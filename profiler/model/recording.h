@@ -14,6 +14,7 @@
 
 #include "profiler/base/error.h"
 #include "profiler/base/function_ref.h"
+#include "profiler/model/call_event.h"
 #include "profiler/model/deadline_series.h"
 #include "profiler/model/sample.h"
 #include "profiler/model/tables.h"
@@ -44,8 +45,9 @@ struct Metadata {
                                    ///< of CPU time
   double max_overhead = 0;         ///< share of the target's time we may hold it, 0 = no limit
   uint32_t cpu_count = 0;          ///< CPUs online
-  bool native = false;  ///< stacks have C functions, and samples tell kernel time; false: older
-                        ///< files, or it was not asked for
+  bool native = false;    ///< stacks have C functions, and samples tell kernel time; false: older
+                          ///< files, or it was not asked for
+  bool timeline = false;  ///< each call is there by itself, with its time: CallEvents
 
   friend bool operator==(const Metadata&, const Metadata&) = default;
 };
@@ -113,6 +115,15 @@ class RecordingSink {
   virtual void Expect(const DeadlineSeries& series) { static_cast<void>(series); }
 };
 
+/// Takes the calls of a traced program too, each by itself, as they come.
+class TimelineSink : public RecordingSink {
+ public:
+  /// What `thread` did next. `tables` holds every stack of it. Between Begin and Finish, beside
+  /// Append.
+  virtual Result<void> AppendCalls(const Tables& tables, ThreadIndex thread,
+                                   std::span<const CallEvent> calls) = 0;
+};
+
 /// A finished (or cut-off) recording, read as often as needed. [any thread, const]
 class RecordingSource {
  public:
@@ -123,6 +134,10 @@ class RecordingSource {
   /// Calls `visit` for every sample, ordered by time for each thread. Streams: memory does not
   /// grow with the number of samples.
   virtual Result<void> ForEachSample(FunctionRef<void(const Sample&)> visit) const = 0;
+  /// Calls `visit` for some of a thread's calls at a time, ordered by time for each thread; for
+  /// none where Metadata::timeline is not set. Streams, too.
+  using CallVisitor = FunctionRef<void(ThreadIndex thread, std::span<const CallEvent> calls)>;
+  virtual Result<void> ForEachCall(CallVisitor visit) const = 0;
 };
 
 }  // namespace pystrobe

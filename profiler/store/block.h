@@ -26,7 +26,8 @@ class BlockPacker {
   BlockPacker(BlockPacker&&) = delete;
 
   /// The whole block, header included, ready to be written. Valid until the next call. Fails with
-  /// kInvalidArgument when the columns exceed kMaxPayload.
+  /// kInvalidArgument when the columns exceed kMaxPayload. Calls, of which a program may make
+  /// twenty millions a second, are packed in less time, and less densely.
   Result<ByteSpan> Pack(BlockType type, std::span<const Bytes> columns);
 
  private:

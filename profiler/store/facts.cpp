@@ -55,6 +55,7 @@ void AppendMetadata(Bytes& out, const Metadata& metadata) {
   AppendDouble(out, metadata.max_overhead);
   AppendVarint(out, metadata.cpu_count);
   AppendVarint(out, metadata.native ? 1 : 0);
+  AppendVarint(out, metadata.timeline ? 1 : 0);
 }
 
 Result<Metadata> ParseMetadata(ByteSpan bytes) {
@@ -76,6 +77,7 @@ Result<Metadata> ParseMetadata(ByteSpan bytes) {
   metadata.cpu_count = static_cast<uint32_t>(in.Varint());
   // Older files end here.
   metadata.native = !in.empty() && in.Varint() != 0;
+  metadata.timeline = !in.empty() && in.Varint() != 0;
   if (!in.ok()) return Corrupt("metadata that end too early");
   return metadata;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 namespace pystrobe::store {
@@ -22,6 +23,16 @@ Result<ScopedFd> CreateMemoryFile() {
     return FailErrno(errno, ErrorCode::kIo, "cannot make a file in memory for the recording");
   }
   return fd;
+}
+
+Result<ScopedFd> CreateTemporaryFile() {
+  const char* const chosen = getenv("TMPDIR");
+  for (const char* directory : {chosen, "/var/tmp", "/tmp"}) {
+    if (directory == nullptr) continue;
+    ScopedFd fd(open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    if (fd.valid()) return fd;
+  }
+  return CreateMemoryFile();
 }
 
 Recorder::Recorder(ScopedFd fd, std::string name, std::atomic<bool>& stop,
@@ -55,6 +66,7 @@ Result<void> Recorder::BeginFile() {
 Result<int> Recorder::BeginMemory(const Error& error) {
   failure_ = error;
   stop_ = true;
+  metadata_.timeline = false;
   auto memory = CreateMemoryFile();
   if (!memory) return std::unexpected(error);
   const int fd = memory->get();
@@ -77,6 +89,17 @@ Result<void> Recorder::Append(const Tables& tables, std::span<const Sample> samp
   if (!appended && !failure_) appended = MoveToMemory(appended.error(), tables, so_far);
   whole_ = whole_ && appended;
   return appended;
+}
+
+Result<void> Recorder::AppendCalls(const Tables& tables, ThreadIndex thread,
+                                   std::span<const CallEvent> calls) {
+  if (!failure_) {
+    const auto appended = writer_->AppendCalls(tables, thread, calls);
+    if (appended) return {};
+    if (auto moved = MoveToMemory(appended.error(), tables, Quality()); !moved) return moved;
+  }
+  whole_ = false;
+  return {};
 }
 
 Result<void> Recorder::Finish(const Tables& tables, const Quality& quality) {

@@ -20,11 +20,16 @@ namespace pystrobe::store {
 
 /// An anonymous file in memory.
 Result<ScopedFd> CreateMemoryFile();
+/// For what may be larger than memory: a file without a name in $TMPDIR, /var/tmp or /tmp; in
+/// memory where none of them takes one.
+Result<ScopedFd> CreateTemporaryFile();
 
 /// Writes .strobe to a descriptor that can be read back; Begin empties it, not before. When writing
 /// fails (disk full), everything recorded so far, also what the file did not take, moves to memory,
-/// `stop` is set, and the sink goes on accepting, so that the sampler ends in good order.
-class Recorder final : public RecordingSink {
+/// `stop` is set, and the sink goes on accepting, so that the sampler ends in good order. Calls of
+/// a timeline are too many for that: none are kept any more, and what the file took of them stays
+/// there.
+class Recorder final : public TimelineSink {
  public:
   /// `on_place` is told the descriptor that holds the recording: once the first bytes are in `fd`,
   /// and again when all has moved to memory.
@@ -35,6 +40,8 @@ class Recorder final : public RecordingSink {
   Result<void> Begin(const Metadata& metadata) override;
   Result<void> Append(const Tables& tables, std::span<const Sample> samples,
                       const Quality& so_far) override;
+  Result<void> AppendCalls(const Tables& tables, ThreadIndex thread,
+                           std::span<const CallEvent> calls) override;
   Result<void> Finish(const Tables& tables, const Quality& quality) override;
   void Expect(const DeadlineSeries& series) override;
 

@@ -24,7 +24,7 @@ namespace pystrobe::store {
 /// Fails with kIo when the file cannot take more (disk full, pipe closed); what was written before
 /// stays readable. Memory: one block plus the encoder, a few MiB whatever the length.
 /// [one thread at a time]
-class StrobeWriter final : public RecordingSink {
+class StrobeWriter final : public TimelineSink {
  public:
   /// Takes ownership of `fd`; `name` is for messages.
   StrobeWriter(ScopedFd fd, std::string name);
@@ -33,6 +33,8 @@ class StrobeWriter final : public RecordingSink {
   Result<void> Begin(const Metadata& metadata) override;
   Result<void> Append(const Tables& tables, std::span<const Sample> samples,
                       const Quality& so_far) override;
+  Result<void> AppendCalls(const Tables& tables, ThreadIndex thread,
+                           std::span<const CallEvent> calls) override;
   Result<void> Finish(const Tables& tables, const Quality& quality) override;
   void Expect(const DeadlineSeries& series) override;
 
@@ -59,6 +61,7 @@ class StrobeFile final : public RecordingSource {
   const Tables& tables() const override;
   const Quality& quality() const override;
   Result<void> ForEachSample(FunctionRef<void(const Sample&)> visit) const override;
+  Result<void> ForEachCall(CallVisitor visit) const override;
 
   /// Empty for a whole file; else one line: what is missing and from which byte on.
   const std::string& cut_off() const;

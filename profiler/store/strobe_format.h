@@ -11,6 +11,7 @@
 //
 //   type 'H'  head: the first block, once; the Metadata in one column
 //   type 'D'  data: about a second of definitions, samples and quality, in the columns below
+//   type 'c'  calls: of a timeline, in the columns at the end of this text
 //   type 'E'  end: the last block; the final Quality, in its column
 //   others    lower case: skipped; upper case: the reader stops, the file is newer than it
 //
@@ -57,6 +58,14 @@
 //   kDeadlines       for each new series of deadlines: varint last_ns, period_ns, state of its
 //                    DeadlineSeries
 //
+// Calls, of a thread as they came, threads mixed
+//   kCallGroups      for each time that a thread comes up: varint index, varint number of events
+//   kCallMoves       for each event: u8 0: back to the caller; 1: the stack that was entered last
+//                    from the thread's stack, by any thread; 2: another one, in kCallStacks
+//   kCallStacks      zigzag stack minus the thread's stack
+//   kCallTimes       for each event: varint ns since the thread's last one; a thread begins at 0,
+//                    in stack 0
+//
 // A recency list has the last distinct values used, most recent first, at most kCalleeListSize or
 // kStackListSize of them. Using a value, in the list or not, moves it to the front.
 //
@@ -80,7 +89,7 @@ inline constexpr uint32_t kVersion = 2;  ///< written; all from 1 on are read
 inline constexpr size_t kFileHeaderSize = kMagic.size() + 4;
 inline constexpr size_t kBlockHeaderSize = 9;
 
-enum class BlockType : uint8_t { kHead = 'H', kData = 'D', kEnd = 'E' };
+enum class BlockType : uint8_t { kHead = 'H', kData = 'D', kCalls = 'c', kEnd = 'E' };
 
 enum Column : uint8_t {
   kQualityColumn,  ///< of data and end blocks: see AppendQuality()
@@ -108,6 +117,19 @@ enum Column : uint8_t {
   kColumnCount,
 };
 
+enum CallColumn : uint8_t {
+  kCallGroups,
+  kCallMoves,
+  kCallStacks,
+  kCallTimes,
+  kCallColumnCount,
+};
+
+/// Values of kCallMoves.
+inline constexpr uint8_t kCallReturns = 0;
+inline constexpr uint8_t kCallsAgain = 1;
+inline constexpr uint8_t kCallsOther = 2;
+
 /// Value of kParentLevels and kCalleeRanks that is no level or rank.
 inline constexpr uint8_t kFar = 255;
 /// Values of kStackRanks that are no ranks.
@@ -122,6 +144,7 @@ inline constexpr uint32_t kMaxChain = 256;
 /// Limits that a writer keeps and a reader checks before it allocates.
 inline constexpr size_t kMaxPayload = size_t{16} << 20;  ///< of a block, packed or unpacked
 inline constexpr size_t kMaxSamplesPerBlock = 1 << 14;
+inline constexpr size_t kMaxCallEventsPerBlock = 1 << 17;
 /// What a reader takes of a file of so many bytes. Stacks are what can be packed densest: those of
 /// a recursion 1000 deep, entered from ever new places, come to 100 in a byte. There are only so
 /// many such places in a program, hence what any file may bring. A stack takes a reader up to 100

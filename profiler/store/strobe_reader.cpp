@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "profiler/store/block.h"
+#include "profiler/store/calls.h"
 #include "profiler/store/definitions.h"
 #include "profiler/store/facts.h"
 #include "profiler/store/samples.h"
@@ -131,6 +132,7 @@ class StrobeFile::Impl {
 
   Result<void> Load();
   Result<void> ForEachSample(FunctionRef<void(const Sample&)> visit) const;
+  Result<void> ForEachCall(RecordingSource::CallVisitor visit) const;
 
   const Metadata& metadata() const { return metadata_; }
   const Tables& tables() const { return tables_; }
@@ -139,6 +141,9 @@ class StrobeFile::Impl {
 
  private:
   Result<void> LoadHead(BlockScanner& scanner, BlockUnpacker& unpacker);
+  /// Calls `decode` with the unpacked blocks of this type, of those that were taken.
+  Result<void> ForEachBlock(BlockType type,
+                            FunctionRef<Result<void>(const BlockUnpacker&)> decode) const;
   /// Takes a data or end block. Fails when it cannot be understood.
   Result<void> LoadBlock(const Block& block, BlockUnpacker& unpacker, DefinitionDecoder& decoder);
 
@@ -227,16 +232,28 @@ Result<void> StrobeFile::Impl::LoadBlock(const Block& block, BlockUnpacker& unpa
 }
 
 Result<void> StrobeFile::Impl::ForEachSample(FunctionRef<void(const Sample&)> visit) const {
+  SampleDecoder decoder(tables_, version_);
+  return ForEachBlock(BlockType::kData,
+                      [&](const BlockUnpacker& block) { return decoder.Decode(block, visit); });
+}
+
+Result<void> StrobeFile::Impl::ForEachCall(RecordingSource::CallVisitor visit) const {
+  CallDecoder decoder(tables_);
+  return ForEachBlock(BlockType::kCalls,
+                      [&](const BlockUnpacker& block) { return decoder.Decode(block, visit); });
+}
+
+Result<void> StrobeFile::Impl::ForEachBlock(
+    BlockType type, FunctionRef<Result<void>(const BlockUnpacker&)> decode) const {
   BlockScanner scanner(fd_.get(), name_, end_);
   BlockUnpacker unpacker;
-  SampleDecoder decoder(tables_, version_);
   while (true) {
     const auto block = scanner.Next();
     if (!block) return std::unexpected(block.error());
     if (!*block) break;
-    if ((*block)->type != static_cast<uint8_t>(BlockType::kData)) continue;
+    if ((*block)->type != static_cast<uint8_t>(type)) continue;
     auto done = unpacker.Unpack((*block)->payload);
-    if (done) done = decoder.Decode(unpacker, visit);
+    if (done) done = decode(unpacker);
     if (!done) return Wrap(done.error(), "{} is damaged at byte {}", name_, (*block)->begin);
   }
   if (scanner.offset() != end_) {
@@ -268,5 +285,6 @@ const std::string& StrobeFile::cut_off() const { return impl_->cut_off(); }
 Result<void> StrobeFile::ForEachSample(FunctionRef<void(const Sample&)> visit) const {
   return impl_->ForEachSample(visit);
 }
+Result<void> StrobeFile::ForEachCall(CallVisitor visit) const { return impl_->ForEachCall(visit); }
 
 }  // namespace pystrobe::store

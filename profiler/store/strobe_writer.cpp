@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "profiler/store/block.h"
+#include "profiler/store/calls.h"
 #include "profiler/store/definitions.h"
 #include "profiler/store/facts.h"
 #include "profiler/store/samples.h"
@@ -88,6 +89,8 @@ class StrobeWriter::Impl {
 
   Result<void> Begin(const Metadata& metadata);
   Result<void> Append(const Tables& tables, std::span<const Sample> samples, const Quality& so_far);
+  Result<void> AppendCalls(const Tables& tables, ThreadIndex thread,
+                           std::span<const CallEvent> calls);
   Result<void> Finish(const Tables& tables, const Quality& quality);
   void Expect(const DeadlineSeries& series) { samples_.Expect(series); }
   ScopedFd TakeFd() { return std::move(fd_); }
@@ -95,7 +98,9 @@ class StrobeWriter::Impl {
  private:
   /// Writes what is pending: definitions first where they need blocks of their own.
   Result<void> Seal(const Tables& tables, const Quality& so_far);
+  Result<void> SealCalls(const Tables& tables);
   Result<void> WriteBlock(BlockType type, const Quality& quality);
+  Result<void> PackAndWrite(BlockType type, std::span<Bytes> columns);
   Result<void> Write(ByteSpan bytes);
 
   ScopedFd fd_;
@@ -107,8 +112,13 @@ class StrobeWriter::Impl {
   std::vector<Sample> pending_;
   int64_t first_pending_ns_ = 0;
   int64_t sealed_at_ns_ = 0;
-  Quality last_quality_;
+  Quality so_far_;        // as it was given last
+  Quality last_quality_;  // as it was written last
   Columns columns_;
+  CallEncoder calls_;
+  CallColumns call_columns_;
+  size_t pending_calls_ = 0;
+  int64_t first_pending_call_ns_ = 0;
 };
 
 Result<void> StrobeWriter::Impl::Begin(const Metadata& metadata) {
@@ -124,6 +134,7 @@ Result<void> StrobeWriter::Impl::Begin(const Metadata& metadata) {
 
 Result<void> StrobeWriter::Impl::Append(const Tables& tables, std::span<const Sample> samples,
                                         const Quality& so_far) {
+  so_far_ = so_far;
   int64_t now_ns = so_far.duration_ns;
   for (const Sample& sample : samples) {
     const bool old = !pending_.empty() && sample.time_ns - first_pending_ns_ >= kBlockNs;
@@ -136,10 +147,37 @@ Result<void> StrobeWriter::Impl::Append(const Tables& tables, std::span<const Sa
   }
   if (now_ns - sealed_at_ns_ < kSealAfterAppendNs) return {};
   sealed_at_ns_ = now_ns;
-  return Seal(tables, so_far);
+  return pending_calls_ > 0 ? SealCalls(tables) : Seal(tables, so_far);
+}
+
+Result<void> StrobeWriter::Impl::AppendCalls(const Tables& tables, ThreadIndex thread,
+                                             std::span<const CallEvent> calls) {
+  while (!calls.empty()) {
+    if (pending_calls_ == 0) first_pending_call_ns_ = calls.front().time_ns;
+    const size_t room = kMaxCallEventsPerBlock - pending_calls_;
+    const auto taken = calls.first(std::min(calls.size(), room));
+    calls_.Encode(thread, taken, tables, call_columns_);
+    pending_calls_ += taken.size();
+    calls = calls.subspan(taken.size());
+    const bool is_old = taken.back().time_ns - first_pending_call_ns_ >= kSealAfterAppendNs;
+    if (pending_calls_ < kMaxCallEventsPerBlock && !is_old) continue;
+    if (auto done = SealCalls(tables); !done) return done;
+  }
+  return {};
+}
+
+Result<void> StrobeWriter::Impl::SealCalls(const Tables& tables) {
+  if (pending_calls_ == 0) return {};
+  if (auto done = Seal(tables, so_far_); !done) return done;
+  if (last_quality_ != so_far_) {
+    if (auto done = WriteBlock(BlockType::kData, so_far_); !done) return done;
+  }
+  pending_calls_ = 0;
+  return PackAndWrite(BlockType::kCalls, call_columns_);
 }
 
 Result<void> StrobeWriter::Impl::Finish(const Tables& tables, const Quality& quality) {
+  if (auto done = SealCalls(tables); !done) return done;
   if (auto done = Seal(tables, quality); !done) return done;
   return WriteBlock(BlockType::kEnd, quality);
 }
@@ -158,12 +196,16 @@ Result<void> StrobeWriter::Impl::Seal(const Tables& tables, const Quality& so_fa
 Result<void> StrobeWriter::Impl::WriteBlock(BlockType type, const Quality& quality) {
   AppendQuality(columns_[kQualityColumn], quality, last_quality_);
   last_quality_ = quality;
-  const auto block = packer_.Pack(type, columns_);
+  return PackAndWrite(type, columns_);
+}
+
+Result<void> StrobeWriter::Impl::PackAndWrite(BlockType type, std::span<Bytes> columns) {
+  const auto block = packer_.Pack(type, columns);
   if (!block) {
     failed_ = block.error();
     return std::unexpected(block.error());
   }
-  for (Bytes& column : columns_) column.clear();
+  for (Bytes& column : columns) column.clear();
   return Write(*block);
 }
 
@@ -183,6 +225,11 @@ Result<void> StrobeWriter::Begin(const Metadata& metadata) { return impl_->Begin
 Result<void> StrobeWriter::Append(const Tables& tables, std::span<const Sample> samples,
                                   const Quality& so_far) {
   return impl_->Append(tables, samples, so_far);
+}
+
+Result<void> StrobeWriter::AppendCalls(const Tables& tables, ThreadIndex thread,
+                                       std::span<const CallEvent> calls) {
+  return impl_->AppendCalls(tables, thread, calls);
 }
 
 Result<void> StrobeWriter::Finish(const Tables& tables, const Quality& quality) {

@@ -42,7 +42,9 @@ CallNode* CallTree::Find(const CallNode& parent, Key key) const {
 }
 
 CallNode& CallTree::Make(CallNode& parent, Key key) {
+  const auto number = static_cast<uint32_t>(nodes_.size());
   CallNode& node = nodes_.emplace_back();
+  node.number = number;
   node.key = key;
   node.parent = &parent;
   node.next_sibling = parent.first_child;

@@ -32,19 +32,22 @@ void OffCpu::SyncTo(Ticks now, Nanoseconds cpu) {
 
 Result<std::unique_ptr<ThreadTrace>> ThreadTrace::Begin(const ThreadStart& start,
                                                         std::span<const RunningCall> running,
-                                                        KeyWatch& watch, const TickRate& rate) {
+                                                        KeyWatch& watch, const TickRate& rate,
+                                                        ChunkTaker* timeline) {
   auto slots = LazyArray<Slot>::Make(kMostDepth + 1);
   if (!slots) return std::unexpected(slots.error());
-  std::unique_ptr<ThreadTrace> trace(new ThreadTrace(start, *std::move(slots), watch, rate));
+  std::unique_ptr<ThreadTrace> trace(
+      new ThreadTrace(start, *std::move(slots), watch, rate, timeline));
   trace->BeginRunning(running);
   return trace;
 }
 
 ThreadTrace::ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWatch& watch,
-                         const TickRate& rate)
+                         const TickRate& rate, ChunkTaker* timeline)
     : top_(slots.data()),
       last_running_(top_),
       off_cpu_(SwitchFlag::OfThisThread(), SwitchFlag::Available(), start.at, start.cpu, rate),
+      log_(timeline, start.tid, tree_, start.at),
       limit_(slots.data() + slots.capacity()),
       slots_(std::move(slots)),
       watch_(watch),
@@ -63,6 +66,7 @@ void ThreadTrace::BeginRunning(std::span<const RunningCall> running) {
     if (node != nullptr) {
       ++node->running;
       *++top_ = {node, begin_, 0};
+      if (log_.IsOn()) log_.Enter(*node, begin_);
     }
     running_.push_back({frame, top_});
   }
@@ -121,6 +125,7 @@ void ThreadTrace::End(Nanoseconds cpu) {
   off_cpu_.SyncTo(end_, cpu);
   if (std::exchange(beyond_, 0) > 0) top_->node = covered_;
   LeaveDownTo(slots_.data() + 1, end_);
+  log_.Close();
 }
 
 }  // namespace pystrobe::trace

@@ -16,6 +16,7 @@
 #include "profiler/base/clock.h"
 #include "profiler/base/error.h"
 #include "profiler/base/lazy_array.h"
+#include "profiler/trace/call_log.h"
 #include "profiler/trace/call_tree.h"
 #include "profiler/trace/switch_flag.h"
 #include "profiler/trace/tick_clock.h"
@@ -88,10 +89,12 @@ class ThreadTrace {
   /// C before that.
   static constexpr size_t kMostDepth = size_t{1} << 18;
 
-  /// For the calling thread. `watch` and `rate` outlive it. Fails where there is no address space.
+  /// For the calling thread. `watch` and `rate` outlive it, and `timeline`, which is told of each
+  /// call, where there is one. Fails where there is no address space.
   static Result<std::unique_ptr<ThreadTrace>> Begin(const ThreadStart& start,
                                                     std::span<const RunningCall> running,
-                                                    KeyWatch& watch, const TickRate& rate);
+                                                    KeyWatch& watch, const TickRate& rate,
+                                                    ChunkTaker* timeline = nullptr);
 
   /// A call begins. False: the function is not traced.
   bool Enter(Key key) {
@@ -139,6 +142,7 @@ class ThreadTrace {
   pid_t tid() const { return tid_; }
   const CallTree& tree() const { return tree_; }
   CallTree& tree() { return tree_; }
+  const CallLog& log() const { return log_; }
   Ticks begin() const { return begin_; }
   Ticks end() const { return end_; }
   Ticks off_cpu() const { return off_cpu_.ticks(); }
@@ -156,7 +160,7 @@ class ThreadTrace {
   };
 
   ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWatch& watch,
-              const TickRate& rate);
+              const TickRate& rate, ChunkTaker* timeline);
 
   // nullptr: it is not traced.
   CallNode* Push(Key key) {
@@ -173,11 +177,13 @@ class ThreadTrace {
     slot->begin = now;
     slot->off_cpu_before = off_cpu_.ticks();
     top_ = slot;
+    if (log_.IsOn()) log_.Enter(*node, now);
     return node;
   }
   void Charge(const Slot& slot, Ticks now) {
     slot.node->total += now - slot.begin;
     slot.node->off_cpu += off_cpu_.ticks() - slot.off_cpu_before;
+    if (log_.IsOn()) log_.Leave(now);
   }
   bool Admits(Key key) { return !IsKnownRefused(key) && AdmitsNew(key); }
   bool AdmitsNew(Key key);
@@ -198,6 +204,7 @@ class ThreadTrace {
   Slot* last_running_;
   OffCpu off_cpu_;
   CallTree tree_;
+  CallLog log_;
   Slot* limit_;
   LazyArray<Slot> slots_;
   KeyWatch& watch_;

@@ -15,12 +15,12 @@ namespace {
 
 class Writer {
  public:
-  Writer(const TraceSession& session, FunctionRef<const FunctionFacts&(Key)> facts)
-      : session_(session), facts_(facts) {}
+  /// `tables`: may have some of it already.
+  Writer(const TraceSession& session, FunctionRef<const FunctionFacts&(Key)> facts,
+         FunctionTables& tables)
+      : session_(session), facts_(facts), tables_(tables) {}
 
-  void Add(const ThreadTrace& thread, const std::string& name) {
-    const ThreadIndex index = tables_.AddThread(
-        {.tid = static_cast<uint64_t>(thread.tid()), .name = tables_.Intern(name)});
+  void Add(const ThreadTrace& thread, ThreadIndex index) {
     HashMap<const CallNode*, StackId> stacks;
     Nanoseconds time = session_.rate().ToTime(thread.begin() - session_.begin());
     for (const CallNode& node : thread.tree().nodes()) {
@@ -29,30 +29,17 @@ class Writer {
         continue;
       }
       if (node.key == nullptr) continue;
-      const StackId stack = tables_.Push(stacks.at(node.parent), FrameOf(node.key));
+      const StackId stack = tables_.Push(stacks.at(node.parent), node.key, facts_);
       stacks.emplace(&node, stack);
       AddSample(node, stack, index, time);
     }
   }
 
   uint64_t calls() const { return calls_; }
-  const Tables& tables() const { return tables_; }
   std::vector<Sample> samples;
   uint64_t wall_ns = 0, cpu_ns = 0;
 
  private:
-  FrameId FrameOf(Key key) {
-    const auto known = frames_.find(key);
-    if (known != frames_.end()) return known->second;
-    const FunctionFacts& facts = facts_(key);
-    const FunctionId function = tables_.Intern(Function{.name = tables_.Intern(facts.name),
-                                                        .file = tables_.Intern(facts.file),
-                                                        .first_line = facts.first_line});
-    const FrameId frame = tables_.Intern(Frame{function, facts.first_line});
-    frames_.emplace(key, frame);
-    return frame;
-  }
-
   // One after the other, as if each had run once: when they did is not kept.
   void AddSample(const CallNode& node, StackId stack, ThreadIndex thread, Nanoseconds& time) {
     const auto wall = static_cast<uint64_t>(session_.rate().ToTime(node.self()).count());
@@ -78,8 +65,7 @@ class Writer {
 
   const TraceSession& session_;
   FunctionRef<const FunctionFacts&(Key)> facts_;
-  Tables tables_;
-  HashMap<Key, FrameId> frames_;
+  FunctionTables& tables_;
   uint64_t calls_ = 0;
 };
 
@@ -101,20 +87,38 @@ std::vector<std::string> WhatIsMissing(const TraceSession& session, const std::s
 
 }  // namespace
 
-Result<void> RecordTrace(const TraceSession& session, Metadata metadata, const SeenBy& seen_by,
-                         FunctionRef<const FunctionFacts&(Key)> facts,
-                         FunctionRef<std::string(pid_t)> name_of_thread, RecordingSink& sink) {
-  Writer writer(session, facts);
-  for (const auto& thread : session.threads()) writer.Add(*thread, name_of_thread(thread->tid()));
+Metadata MetadataOf(const TraceSession& session, Metadata metadata) {
   const Nanoseconds start = session.rate().TimeAt(session.begin());
   metadata.pause_mode = kByTracing;
   metadata.start_monotonic_ns = start.count();
   metadata.start_unix_ns = (UnixNow() - MonotonicNow() + start).count();
+  return metadata;
+}
+
+Result<void> RecordTrace(const TraceSession& session, const Metadata& metadata,
+                         const SeenBy& seen_by, FunctionRef<const FunctionFacts&(Key)> facts,
+                         FunctionRef<std::string(pid_t)> name_of_thread, RecordingSink& sink,
+                         CallStream* timeline) {
+  FunctionTables own_tables;
+  FunctionTables& tables = timeline == nullptr ? own_tables : timeline->tables();
+  Tables& definitions = tables.tables();
+  Writer writer(session, facts, tables);
+  for (const auto& thread : session.threads()) {
+    const StringId name = definitions.Intern(name_of_thread(thread->tid()));
+    auto index = timeline == nullptr ? std::nullopt : timeline->IndexOf(thread->log());
+    if (!index) index = definitions.AddThread({.tid = static_cast<uint64_t>(thread->tid())});
+    definitions.RenameThread(*index, name);
+    writer.Add(*thread, *index);
+  }
   Quality quality;
   quality.samples = quality.taken = quality.proved = quality.deadlines = writer.calls();
   quality.duration_ns = session.rate().ToTime(session.end() - session.begin()).count();
   const std::vector<std::string> missing = WhatIsMissing(session, seen_by.trouble);
   quality.held_ns = std::llround(static_cast<double>(writer.calls()) * seen_by.ns_per_call);
+  if (timeline != nullptr) {
+    quality.held_ns += timeline->waited().count();
+    quality.own_cpu_ns = timeline->cpu().count();
+  }
   quality.cpu_source = seen_by.engine;
   if (!missing.empty()) quality.cpu_source += fmt::format("; {}", fmt::join(missing, "; "));
   quality.lost = missing.size();
@@ -122,9 +126,11 @@ Result<void> RecordTrace(const TraceSession& session, Metadata metadata, const S
   quality.thread_ns = writer.wall_ns;
   quality.cpu_ns = writer.cpu_ns;
   quality.complete = true;
-  if (auto begun = sink.Begin(metadata); !begun) return begun;
-  if (auto done = sink.Append(writer.tables(), writer.samples, quality); !done) return done;
-  return sink.Finish(writer.tables(), quality);
+  if (timeline == nullptr) {
+    if (auto begun = sink.Begin(MetadataOf(session, metadata)); !begun) return begun;
+  }
+  if (auto done = sink.Append(definitions, writer.samples, quality); !done) return done;
+  return sink.Finish(definitions, quality);
 }
 
 }  // namespace pystrobe::trace

@@ -7,16 +7,11 @@
 
 #include "profiler/base/function_ref.h"
 #include "profiler/model/recording.h"
+#include "profiler/trace/call_stream.h"
+#include "profiler/trace/function_tables.h"
 #include "profiler/trace/trace_session.h"
 
 namespace pystrobe::trace {
-
-/// What the hooks know of a function.
-struct FunctionFacts {
-  std::string name;
-  std::string file;
-  uint32_t first_line = 0;
-};
 
 /// How the calls were seen.
 struct SeenBy {
@@ -25,11 +20,17 @@ struct SeenBy {
   std::string trouble;     ///< why some were not seen; empty: nothing is known of any
 };
 
+/// What a recording of the session begins with. `metadata`: all but the times and what tells that
+/// it is of calls.
+Metadata MetadataOf(const TraceSession& session, Metadata metadata);
+
 /// Appends what was traced to `sink`, whole, from Begin to Finish: for each function and each way
 /// to it one sample that has its own wall and CPU time, and as its count the calls that began.
-/// `metadata`: all but the times, which are the session's. After TraceSession::Stop.
-Result<void> RecordTrace(const TraceSession& session, Metadata metadata, const SeenBy& seen_by,
-                         FunctionRef<const FunctionFacts&(Key)> facts,
-                         FunctionRef<std::string(pid_t)> name_of_thread, RecordingSink& sink);
+/// After TraceSession::Stop. With a `timeline`, which has written into `sink` and is stopped, Begin
+/// was called with MetadataOf.
+Result<void> RecordTrace(const TraceSession& session, const Metadata& metadata,
+                         const SeenBy& seen_by, FunctionRef<const FunctionFacts&(Key)> facts,
+                         FunctionRef<std::string(pid_t)> name_of_thread, RecordingSink& sink,
+                         CallStream* timeline = nullptr);
 
 }  // namespace pystrobe::trace

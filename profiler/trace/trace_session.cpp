@@ -48,7 +48,7 @@ ThreadTrace* TraceSession::BeginThread(std::span<const RunningCall> running) {
   const bool was_there = known != known_.end();
   const ThreadStart start{gettid(), was_there ? begin_ : TickClock::Now(),
                           was_there ? known->cpu : ThreadCpuNow()};
-  auto trace = ThreadTrace::Begin(start, running, watch_, rate_);
+  auto trace = ThreadTrace::Begin(start, running, watch_, rate_, timeline_);
   const std::scoped_lock lock(mutex_);
   if (!trace) {
     refused_.insert(start.tid);

@@ -37,6 +37,9 @@ class TraceSession {
   /// `threads`: those there are now. `watch` outlives the session and must do with several threads
   /// at once where the interpreter has no lock.
   TraceSession(std::vector<KnownThread> threads, KeyWatch& watch);
+
+  /// From here on `timeline` is told of each call, until Stop. Before the first event.
+  void TellEachCall(ChunkTaker& timeline) { timeline_ = &timeline; }
   ~TraceSession() { Stop(); }
   TraceSession(const TraceSession&) = delete;
   TraceSession& operator=(const TraceSession&) = delete;
@@ -68,6 +71,7 @@ class TraceSession {
   Ticks end_ = 0;
   bool stopped_ = false;
   KeyWatch& watch_;
+  ChunkTaker* timeline_ = nullptr;
   const std::vector<KnownThread> known_;
 
   std::mutex mutex_;

@@ -14,10 +14,16 @@ struct FormatInfo {
 };
 
 constexpr std::array kFormats = {
-    FormatInfo{Format::kStrobe, "strobe"},         FormatInfo{Format::kHtml, "html"},
-    FormatInfo{Format::kSpeedscope, "speedscope"}, FormatInfo{Format::kPprof, "pprof"},
-    FormatInfo{Format::kCollapsed, "collapsed"},   FormatInfo{Format::kJson, "json"},
-    FormatInfo{Format::kCallgrind, "callgrind"},   FormatInfo{Format::kPstats, "pstats"},
+    FormatInfo{Format::kStrobe, "strobe"},
+    FormatInfo{Format::kHtml, "html"},
+    FormatInfo{Format::kSpeedscope, "speedscope"},
+    FormatInfo{Format::kPprof, "pprof"},
+    FormatInfo{Format::kCollapsed, "collapsed"},
+    FormatInfo{Format::kJson, "json"},
+    FormatInfo{Format::kCallgrind, "callgrind"},
+    FormatInfo{Format::kPstats, "pstats"},
+    FormatInfo{Format::kTraceEvents, "trace-events"},
+    FormatInfo{Format::kPerfetto, "perfetto"},
 };
 
 struct Suffix {
@@ -32,6 +38,9 @@ constexpr std::array kSuffixes = {
     Suffix{".htm", Format::kHtml},
     Suffix{".speedscope.json", Format::kSpeedscope},
     Suffix{".speedscope", Format::kSpeedscope},
+    Suffix{".trace.json", Format::kTraceEvents},
+    Suffix{".perfetto-trace", Format::kPerfetto},
+    Suffix{".pftrace", Format::kPerfetto},
     Suffix{".pb.gz", Format::kPprof},
     Suffix{".pprof", Format::kPprof},
     Suffix{".collapsed", Format::kCollapsed},
@@ -82,6 +91,10 @@ std::optional<Format> FormatByFileName(std::string_view file_name) {
 
 bool IsOfCalls(Format format) { return format == Format::kCallgrind || format == Format::kPstats; }
 
+bool IsOfTimeline(Format format) {
+  return format == Format::kTraceEvents || format == Format::kPerfetto;
+}
+
 std::string_view FormatName(Format format) {
   for (const FormatInfo& info : kFormats) {
     if (info.format == format) return info.name;
@@ -106,6 +119,9 @@ std::string HowToOpen(Format format, std::string_view file_name) {
       return fmt::format("callgrind_annotate {0}   (or: kcachegrind {0})", file);
     case Format::kPstats:
       return fmt::format("python3 -m pstats {}   (or: snakeviz)", file);
+    case Format::kTraceEvents:
+    case Format::kPerfetto:
+      return fmt::format("open {} at https://ui.perfetto.dev   (it stays on your machine)", file);
     case Format::kJson:
       return fmt::format("python3 -m json.tool {}   (fields: docs/json.md)", file);
   }

@@ -219,7 +219,7 @@ std::string VerdictText(const Quality& quality) {
 
 Verdict Judge(const Quality& quality) {
   if (quality.pause_mode == kByTracing) {
-    return quality.lost == 0 ? Verdict::kGood : Verdict::kDoubtful;
+    return quality.lost == 0 && quality.complete ? Verdict::kGood : Verdict::kDoubtful;
   }
   if (Doubt(quality) != nullptr) return Verdict::kDoubtful;
   return Reservation(quality) == nullptr ? Verdict::kGood : Verdict::kFair;
@@ -269,6 +269,10 @@ std::string CostOfTracing(const Quality& quality) {
 std::string QualityLine(const Metadata& metadata, const Quality& quality) {
   // Nothing is left to chance: there is no rate, and nothing to be late for.
   if (HasCalls(metadata)) {
+    if (!quality.complete) {
+      return "cut off: the calls of Python until then, without CPU time; a generator's as often as "
+             "it went on";
+    }
     return fmt::format(
         "{} of Python traced, {}, by {}{}", quality.lost == 0 ? "every call" : "not every call",
         Counted(quality.taken, "call", "calls"), quality.cpu_source, CostOfTracing(quality));

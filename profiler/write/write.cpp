@@ -10,6 +10,11 @@ Result<void> Write(Format format, const Profile& profile, const WriteOptions& op
                         "{} holds how often functions were called, which samples do not tell",
                         FormatName(format));
   }
+  if (IsOfTimeline(format) && !profile.recording->metadata().timeline) {
+    return FailWithHint(
+        ErrorCode::kInvalidArgument, "Trace the program again: pystrobe trace --timeline.",
+        "{} holds when each call was made, which this recording does not tell", FormatName(format));
+  }
   switch (format) {
     case Format::kHtml:
       return WriteHtml(profile, options, output);
@@ -25,6 +30,10 @@ Result<void> Write(Format format, const Profile& profile, const WriteOptions& op
       return WriteCallgrind(profile, options, output);
     case Format::kPstats:
       return WritePstats(profile, options, output);
+    case Format::kTraceEvents:
+      return WriteTraceEvents(profile, options, output);
+    case Format::kPerfetto:
+      return WritePerfetto(profile, options, output);
     case Format::kStrobe:
       break;
   }

@@ -20,10 +20,23 @@ class Output {
   virtual Result<void> Write(std::string_view bytes) = 0;
 };
 
-enum class Format { kStrobe, kHtml, kSpeedscope, kPprof, kCollapsed, kJson, kCallgrind, kPstats };
+enum class Format {
+  kStrobe,
+  kHtml,
+  kSpeedscope,
+  kPprof,
+  kCollapsed,
+  kJson,
+  kCallgrind,
+  kPstats,
+  kTraceEvents,
+  kPerfetto,
+};
 
 /// Whether it holds calls, which only a traced recording has.
 bool IsOfCalls(Format format);
+/// Whether it holds each call by itself, which only a timeline has.
+bool IsOfTimeline(Format format);
 
 /// Unit of the numbers in collapsed stacks.
 enum class Unit { kSamples, kMicroseconds, kNanoseconds };
@@ -36,10 +49,10 @@ struct WriteOptions {
 };
 
 /// By the name given to -f: "strobe", "html", "speedscope", "pprof", "collapsed", "json",
-/// "callgrind", "pstats".
+/// "callgrind", "pstats", "trace-events", "perfetto".
 std::optional<Format> FormatByName(std::string_view name);
-/// By file name: .strobe .html .speedscope.json .pb.gz (.pprof) .collapsed (.folded, .txt) .json
-/// .callgrind .pstats (.prof)
+/// By file name: .strobe .html .speedscope.json .trace.json .pb.gz (.pprof) .collapsed (.folded,
+/// .txt) .json .callgrind .pstats (.prof) .perfetto-trace (.pftrace)
 std::optional<Format> FormatByFileName(std::string_view file_name);
 std::string_view FormatName(Format format);
 /// One line telling how to open a file of that format.
@@ -49,7 +62,7 @@ std::string HowToOpen(Format format, std::string_view file_name);
 std::string ShellQuoted(std::string_view word);
 
 /// Writes `profile`. Fails with kInvalidArgument for kStrobe, which is no foreign format, and for
-/// formats of calls where the recording has samples.
+/// formats of calls or of timelines where the recording has none.
 Result<void> Write(Format format, const Profile& profile, const WriteOptions& options,
                    Output& output);
 
@@ -70,6 +83,11 @@ Result<void> WriteCollapsed(const Profile& profile, const WriteOptions& options,
 Result<void> WriteCallgrind(const Profile& profile, const WriteOptions& options, Output& output);
 /// The same as cProfile has it, time of `mode`: pstats, snakeviz.
 Result<void> WritePstats(const Profile& profile, const WriteOptions& options, Output& output);
+/// Each call with its begin and its duration, as Chrome's tracing has it: Perfetto,
+/// chrome://tracing. Of timelines only, as the next.
+Result<void> WriteTraceEvents(const Profile& profile, const WriteOptions& options, Output& output);
+/// The same in a fifth of the room: Perfetto's own.
+Result<void> WritePerfetto(const Profile& profile, const WriteOptions& options, Output& output);
 /// Everything, for programs: docs/json.md.
 Result<void> WriteJson(const Profile& profile, const WriteOptions& options, Output& output);
 

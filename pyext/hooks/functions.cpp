@@ -110,9 +110,10 @@ bool Functions::Admits(trace::Key key) {
     if (known != admits_.end() && !known->second) return false;
   }
   thread_names_.Look();
-  if (filter_.IsEmpty()) return true;
+  if (filter_.IsEmpty() && !names_at_once_) return true;
   const HeldError held;
   const trace::FunctionFacts& facts = FactsOf(key);
+  if (filter_.IsEmpty()) return true;
   const bool admits = filter_.Admits(facts.name, facts.file);
   const std::scoped_lock lock(mutex_);
   return admits_.emplace(key, admits).first->second;

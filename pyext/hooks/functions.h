@@ -22,7 +22,10 @@ namespace pystrobe::hooks {
 /// several threads at once where there is none]
 class Functions final : public trace::KeyWatch {
  public:
-  explicit Functions(trace::CallFilter filter) : filter_(std::move(filter)) {}
+  /// `names_at_once`: FactsOf asks the interpreter nothing, so that any thread may call it, without
+  /// the GIL.
+  Functions(trace::CallFilter filter, bool names_at_once)
+      : filter_(std::move(filter)), names_at_once_(names_at_once) {}
   ~Functions() override;
 
   static trace::Key KeyOfCode(PyObject* code) { return code; }
@@ -37,6 +40,7 @@ class Functions final : public trace::KeyWatch {
 
  private:
   const trace::CallFilter filter_;
+  const bool names_at_once_;
   ThreadNames thread_names_;
   std::mutex mutex_;
   HashMap<trace::Key, PyObject*> kept_;  // nullptr: nothing has to be

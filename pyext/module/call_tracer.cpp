@@ -5,11 +5,9 @@
 #include <pybind11/stl.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <utility>
 #include <vector>
 
-#include "profiler/store/recorder.h"
 #include "profiler/trace/call_table.h"
 #include "profiler/trace/trace_recording.h"
 #include "pyext/module/errors.h"
@@ -67,11 +65,17 @@ std::vector<trace::KnownThread> ThreadsOfPython() {
   return threads;
 }
 
-Result<ScopedFd> FileFor(std::optional<int> fd) {
-  if (!fd) return store::CreateMemoryFile();
+Result<ScopedFd> FileFor(std::optional<int> fd, bool timeline) {
+  if (!fd) return timeline ? store::CreateTemporaryFile() : store::CreateMemoryFile();
   ScopedFd own(fcntl(*fd, F_DUPFD_CLOEXEC, 3));
   if (!own.valid()) return FailErrno(errno, ErrorCode::kIo, "descriptor {}", *fd);
   return own;
+}
+
+Metadata DescribeThisProcess() {
+  const auto target = remote::Target::Open(getpid());
+  if (!target) Raise(target.error());
+  return remote::DescribeTarget(*target, PYSTROBE_VERSION, MonotonicNow());
 }
 
 }  // namespace
@@ -94,28 +98,45 @@ std::string CallTracer::NameOfThread(pid_t tid) const {
   return name.empty() && tid == getpid() ? "MainThread" : name;
 }
 
-void CallTracer::Start() {
+void CallTracer::Start(std::optional<int> fd) {
   if (hooks::fed.session != nullptr || session_ != nullptr) {
     Raise({ErrorCode::kInvalidArgument, "calls are traced in this process already",
            "Stop that first: one at a time, and each tracer once."});
   }
-  Check(engine_, builtins_);
+  Check(options_.engine, options_.builtins);
   begun_by_ = gettid();
-  functions_ = std::make_unique<hooks::Functions>(filter_);
+  functions_ = std::make_unique<hooks::Functions>(options_.filter, options_.timeline);
   session_ = std::make_unique<trace::TraceSession>(ThreadsOfPython(), *functions_);
   hooks::fed = {session_.get(), functions_.get()};
-  if (auto installed = Install(); !installed) {
+  Result<void> started = options_.timeline ? StartTimeline(fd) : Result<void>();
+  if (started) started = Install();
+  if (!started) {
     hooks::fed = {};
     session_.reset();
-    Raise(installed.error());
+    timeline_.reset();
+    Raise(started.error());
   }
   runs_ = true;
 }
 
+Result<void> CallTracer::StartTimeline(std::optional<int> fd) {
+  auto file = FileFor(fd, /*timeline=*/true);
+  if (!file) return std::unexpected(file.error());
+  recorder_ = std::make_unique<store::Recorder>(*std::move(file), "the recording", full_);
+  Metadata metadata = trace::MetadataOf(*session_, DescribeThisProcess());
+  metadata.timeline = true;
+  if (auto begun = recorder_->Begin(metadata); !begun) return begun;
+  auto timeline = trace::CallStream::Start(*recorder_, *this, session_->rate(), session_->begin());
+  if (!timeline) return std::unexpected(timeline.error());
+  timeline_ = *std::move(timeline);
+  session_->TellEachCall(*timeline_);
+  return {};
+}
+
 Result<void> CallTracer::Install() {
   Result<void> installed;
-  for (const HooksMaker make : MakersOf(engine_, builtins_)) {
-    hooks_ = make(builtins_);
+  for (const HooksMaker make : MakersOf(options_.engine, options_.builtins)) {
+    hooks_ = make(options_.builtins);
     installed = hooks_->Install();
     if (installed) break;
   }
@@ -127,6 +148,8 @@ void CallTracer::Stop() {
   if (auto removed = hooks_->Remove(); !removed) trouble_ = removed.error().message;
   session_->Stop();
   hooks::fed = {};
+  // Why it failed the recorder knows.
+  if (timeline_ != nullptr) static_cast<void>(timeline_->Stop());
 }
 
 void CallTracer::Abandon() {
@@ -134,7 +157,10 @@ void CallTracer::Abandon() {
   static_cast<void>(hooks_->Remove());
   hooks::fed = {};
   session_->Abandon();
+  // Neither joined nor freed: the copies of their locks are in no known state.
   static_cast<void>(session_.release());
+  static_cast<void>(timeline_.release());
+  static_cast<void>(recorder_.release());
 }
 
 const trace::TraceSession& CallTracer::Ended() const {
@@ -145,19 +171,23 @@ const trace::TraceSession& CallTracer::Ended() const {
   return *session_;
 }
 
-void CallTracer::Hide(const std::string& below) {
+bool CallTracer::IsHidden(trace::Key key, bool was_running, pid_t tid) {
+  if (options_.whole_program && was_running && tid == begun_by_) return true;
+  const std::string& below = options_.hidden;
+  return !below.empty() && functions_->FactsOf(key).file.starts_with(below);
+}
+
+void CallTracer::Hide() {
   Ended();
   for (const auto& thread : session_->threads()) {
-    const bool loads_program = whole_program_ && thread->tid() == begun_by_;
     thread->tree().Drop([&](const trace::CallNode& node) {
-      return (loads_program && node.running > 0) ||
-             (!below.empty() && functions_->FactsOf(node.key).file.starts_with(below));
+      return IsHidden(node.key, node.running > 0, thread->tid());
     });
   }
 }
 
-py::list CallTracer::Rows(bool merged, const std::string& hidden) {
-  Hide(hidden);
+py::list CallTracer::Rows(bool merged) {
+  Hide();
   const auto ns = [this](trace::Ticks ticks) { return session_->rate().ToTime(ticks).count(); };
   const auto sums_of = [&ns](const CallSums& sums) {
     return py::make_tuple(sums.calls, sums.recursive_calls, sums.running, ns(sums.self),
@@ -193,22 +223,30 @@ py::list CallTracer::Rows(bool merged, const std::string& hidden) {
   return tables;
 }
 
-std::unique_ptr<Recording> CallTracer::MakeRecording(const std::string& version,
-                                                     const std::string& hidden, double ns_per_call,
-                                                     std::optional<int> fd) {
-  Hide(hidden);
-  const auto target = remote::Target::Open(getpid());
-  if (!target) Raise(target.error());
-  std::atomic<bool> stop{false};
-  store::Recorder recorder(ValueOrRaise(FileFor(fd)), "the recording", stop);
+std::unique_ptr<Recording> CallTracer::MakeRecording(double ns_per_call, std::optional<int> fd) {
+  Hide();
+  ScopedFd made;
+  if (options_.timeline) {
+    if (recorder_ != nullptr) recorded_ = Record(std::move(recorder_), ns_per_call);
+    made = ValueOrRaise(FileFor(recorded_.get(), /*timeline=*/true));
+  } else {
+    made = Record(std::make_unique<store::Recorder>(ValueOrRaise(FileFor(fd, /*timeline=*/false)),
+                                                    "the recording", full_),
+                  ns_per_call);
+  }
+  return ValueOrRaise(Recording::Open(std::move(made), "the recording"));
+}
+
+ScopedFd CallTracer::Record(std::unique_ptr<store::Recorder> recorder, double ns_per_call) {
   const auto done = trace::RecordTrace(
-      *session_, remote::DescribeTarget(*target, version, MonotonicNow()),
+      *session_, timeline_ == nullptr ? DescribeThisProcess() : Metadata(),
       {engine(), ns_per_call, trouble_},
       [this](trace::Key key) -> const trace::FunctionFacts& { return functions_->FactsOf(key); },
-      [this](pid_t tid) { return NameOfThread(tid); }, recorder);
+      [this](pid_t tid) { return NameOfThread(tid); }, *recorder, timeline_.get());
   if (!done) Raise(done.error());
-  if (const auto& failure = recorder.failure()) moved_because_ = failure->message;
-  return ValueOrRaise(Recording::Open(recorder.TakeFd(), "the recording"));
+  if (const auto& failure = recorder->failure()) moved_because_ = failure->message;
+  whole_ = recorder->whole();
+  return recorder->TakeFd();
 }
 
 py::dict CallTracer::Facts() const {
@@ -226,6 +264,7 @@ py::dict CallTracer::Facts() const {
   facts["unmatched"] = unmatched;
   facts["too_deep"] = too_deep;
   facts["trouble"] = trouble_;
+  facts["timeline_waits_ns"] = timeline_ == nullptr ? 0 : timeline_->waited().count();
   facts["refused_threads"] = session.refused_threads();
   facts["duration_ns"] = session.rate().ToTime(session.end() - session.begin()).count();
   return facts;
@@ -235,22 +274,25 @@ void DefineCallTracer(py::module_& module) {
   py::class_<CallTracer>(module, "CallTracer")
       .def(py::init([](const std::string& engine, bool builtins, std::vector<std::string> include,
                        std::vector<std::string> exclude, std::vector<std::string> library,
-                       bool whole_program) {
-             return std::make_unique<CallTracer>(
-                 engine, builtins,
-                 trace::CallFilter{std::move(include), std::move(exclude), std::move(library)},
-                 whole_program);
+                       bool whole_program, const std::string& hidden, bool timeline) {
+             return std::make_unique<CallTracer>(TraceOptions{
+                 .engine = engine,
+                 .builtins = builtins,
+                 .filter = {std::move(include), std::move(exclude), std::move(library)},
+                 .whole_program = whole_program,
+                 .hidden = hidden,
+                 .timeline = timeline});
            }),
            py::arg("engine"), py::arg("builtins"), py::arg("include"), py::arg("exclude"),
-           py::arg("library"), py::arg("whole_program"))
-      .def("start", &CallTracer::Start)
+           py::arg("library"), py::arg("whole_program"), py::arg("hidden"), py::arg("timeline"))
+      .def("start", &CallTracer::Start, py::arg("fd"))
       .def("stop", &CallTracer::Stop)
       .def("abandon", &CallTracer::Abandon)
       .def_property_readonly("engine", &CallTracer::engine)
-      .def("rows", &CallTracer::Rows, py::arg("merged"), py::arg("hidden"))
-      .def("recording", &CallTracer::MakeRecording, py::arg("version"), py::arg("hidden"),
-           py::arg("ns_per_call"), py::arg("fd"))
+      .def("rows", &CallTracer::Rows, py::arg("merged"))
+      .def("recording", &CallTracer::MakeRecording, py::arg("ns_per_call"), py::arg("fd"))
       .def("moved_because", &CallTracer::moved_because)
+      .def("whole", &CallTracer::whole)
       .def("facts", &CallTracer::Facts);
 }
 

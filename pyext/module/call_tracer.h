@@ -5,11 +5,15 @@
 
 #include <pybind11/pybind11.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "profiler/store/recorder.h"
 #include "profiler/trace/call_filter.h"
+#include "profiler/trace/call_stream.h"
 #include "profiler/trace/trace_session.h"
 #include "pyext/hooks/functions.h"
 #include "pyext/hooks/hooks.h"
@@ -17,56 +21,73 @@
 
 namespace pystrobe::pyext {
 
+struct TraceOptions {
+  std::string engine;  ///< "auto", "setprofile", "frame-eval" or "monitoring"
+  bool builtins = false;
+  trace::CallFilter filter;
+  /// What runs as the tracing begins is what loads the program, and left out like `hidden`.
+  bool whole_program = false;
+  /// Functions of files below are left out, with all that they call; empty: none.
+  std::string hidden;
+  bool timeline = false;  ///< each call by itself, written as they come
+};
+
 /// From Start to Stop, once.
-class CallTracer {
+class CallTracer : private trace::CallStream::Functions {
  public:
-  /// `engine`: "auto", "setprofile", "frame-eval" or "monitoring". `whole_program`: what runs as
-  /// the tracing begins is what loads the program, and left out like `hidden`.
-  CallTracer(std::string engine, bool builtins, trace::CallFilter filter, bool whole_program)
-      : engine_(std::move(engine)),
-        builtins_(builtins),
-        filter_(std::move(filter)),
-        whole_program_(whole_program) {}
-  ~CallTracer() { Stop(); }
+  explicit CallTracer(TraceOptions options) : options_(std::move(options)) {}
+  ~CallTracer() override { Stop(); }
   CallTracer(const CallTracer&) = delete;
   CallTracer& operator=(const CallTracer&) = delete;
 
-  void Start();
+  /// `fd`: a file for the timeline, which stays the caller's; none: one without a name.
+  void Start(std::optional<int> fd);
   void Stop();
   /// In a child made by fork: its calls are not traced.
   void Abandon();
-  std::string engine() const { return hooks_ == nullptr ? engine_ : hooks_->name(); }
+  std::string engine() const { return hooks_ == nullptr ? options_.engine : hooks_->name(); }
 
-  // After Stop. Functions of files below `hidden` are left out, with all that they called; an
-  // empty one hides nothing.
+  // After Stop.
   /// [(tid, [(function, file, line, calls, recursive, running, self, total, self_cpu, total_cpu,
   /// [caller rows])])], times in ns; tid 0 where `merged`.
-  pybind11::list Rows(bool merged, const std::string& hidden);
+  pybind11::list Rows(bool merged);
   /// `ns_per_call`: what tracing cost the program, about. `fd`: a file to hold it, which stays the
-  /// caller's; none: memory. Where the file does not take it memory does, and moved_because() says
-  /// why.
-  std::unique_ptr<Recording> MakeRecording(const std::string& version, const std::string& hidden,
-                                           double ns_per_call, std::optional<int> fd);
+  /// caller's; none: memory; of a timeline that of Start. Where the file does not take it memory
+  /// does, and moved_because() says why.
+  std::unique_ptr<Recording> MakeRecording(double ns_per_call, std::optional<int> fd);
   const std::optional<std::string>& moved_because() const { return moved_because_; }
+  /// All is in the recording.
+  bool whole() const { return whole_; }
   pybind11::dict Facts() const;
 
  private:
   Result<void> Install();
+  Result<void> StartTimeline(std::optional<int> fd);
   std::string NameOfThread(pid_t tid) const;
   const trace::TraceSession& Ended() const;
-  void Hide(const std::string& below);
+  void Hide();
+  bool IsHidden(trace::Key key, bool was_running, pid_t tid);
+  ScopedFd Record(std::unique_ptr<store::Recorder> recorder, double ns_per_call);
 
-  std::string engine_;
-  bool builtins_;
-  trace::CallFilter filter_;
-  bool whole_program_;
+  trace::FunctionFacts FactsOf(trace::Key key) override { return functions_->FactsOf(key); }
+  bool Hides(const trace::NewNode& node, pid_t tid) override {
+    return IsHidden(node.key, node.was_running, tid);
+  }
+
+  TraceOptions options_;
   pid_t begun_by_ = 0;
   std::unique_ptr<hooks::Functions> functions_;
   std::unique_ptr<trace::TraceSession> session_;
   std::unique_ptr<hooks::Hooks> hooks_;
   bool runs_ = false;
   std::optional<std::string> moved_because_;
+  bool whole_ = true;
   std::string trouble_;  // why calls may be missing, for people
+
+  std::atomic<bool> full_{false};              // the recorder's, which nobody need heed here
+  std::unique_ptr<store::Recorder> recorder_;  // of the timeline, until it is recorded
+  std::unique_ptr<trace::CallStream> timeline_;
+  ScopedFd recorded_;  // what it is in then
 };
 
 void DefineCallTracer(pybind11::module_& module);

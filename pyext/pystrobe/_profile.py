@@ -23,7 +23,10 @@ from pystrobe._report import (
     to_report,
 )
 
-FORMATS = ("strobe", "html", "speedscope", "pprof", "collapsed", "json", "callgrind", "pstats")
+FORMATS = (
+    *("strobe", "html", "speedscope", "pprof", "collapsed", "json"),
+    *("callgrind", "pstats", "trace-events", "perfetto"),
+)
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,8 @@ class Profile:
         """Writes a file, replacing one that is there once all is written.
 
         :param format: ``strobe``, ``html``, ``speedscope``, ``pprof``, ``collapsed``, ``json``; of
-            traced calls also ``callgrind`` and ``pstats``. ``None``: by the file's name.
+            traced calls also ``callgrind`` and ``pstats``, and of a timeline ``trace-events`` and
+            ``perfetto``. ``None``: by the file's name.
         :raises InvalidArgumentError: a format or a name that is none of these.
         """
         chosen = format or _core.format_of(os.fsencode(path))

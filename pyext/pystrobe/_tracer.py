@@ -84,6 +84,10 @@ class Tracer:
         a function does that is left out counts for its caller; of its own calls ``"monitoring"`` is
         not told again, the other hooks are.
     :param stdlib: ``False``: functions of the standard library are left out.
+    :param timeline: keeps each call by itself, with when it began and ended, for
+        ``save("x.trace.json")`` and ``"x.perfetto-trace"``. They are written while the program
+        runs, some two bytes a call, to a file in ``$TMPDIR``, ``/var/tmp`` or ``/tmp`` that goes
+        away with the tracer; where it takes them more slowly than they come, the program waits.
     :raises InvalidArgumentError: for any other value.
     """
 
@@ -95,12 +99,14 @@ class Tracer:
         include: Iterable[str] = (),
         exclude: Iterable[str] = (),
         stdlib: bool = True,
+        timeline: bool = False,
     ) -> None:
         if engine not in _ENGINES:
             raise InvalidArgumentError(
                 f"no such engine: {engine!r}", f"one of {', '.join(_ENGINES)}"
             )
         library = [] if stdlib else _library()
+        self._timeline = bool(timeline)
         self._options = (
             engine,
             bool(builtins),
@@ -108,7 +114,7 @@ class Tracer:
             _patterns("exclude", exclude),
             library,
         )
-        self._tracer = _core.CallTracer(*self._options, False)
+        self._tracer = self._make(whole_program=False)
         self._file: _LentFile | None = None
         #: What tracing a call and its end costs, about: that of a call within calls, as measured
         #: before the first trace. A function's own time has a part of it for each call of
@@ -116,6 +122,9 @@ class Tracer:
         self.ns_per_call = 0.0
         self._ns_in_callee = 0.0
         self._moved_because: str | None = None  # why that file has not all of it
+
+    def _make(self, whole_program: bool) -> _core.CallTracer:
+        return _core.CallTracer(*self._options, whole_program, _HIDDEN, self._timeline)
 
     def start(self) -> None:
         """From here on every call is traced.
@@ -126,7 +135,7 @@ class Tracer:
         _running, before = self, _running
         try:
             self.ns_per_call, self._ns_in_callee = _cost_of_a_call(*self._options[:2])
-            self._tracer.start()
+            self._tracer.start(None if self._file is None else self._file.descriptor())
         except BaseException:
             _running = before
             raise
@@ -137,7 +146,7 @@ class Tracer:
         ``fd``: of a file that takes the recording in the end.
         """
         self._file = _LentFile(fd)
-        self._tracer = _core.CallTracer(*self._options, True)
+        self._tracer = self._make(whole_program=True)
         self.start()
 
     def stop(self) -> None:
@@ -219,26 +228,27 @@ class Tracer:
         return Profile(self._recorded(None))
 
     def _recorded(self, fd: int | None) -> _core.Recording:
-        recording = self._tracer.recording(_core.__version__, _HIDDEN, self.ns_per_call, fd)
+        recording = self._tracer.recording(self.ns_per_call, fd)
         self._moved_because = self._tracer.moved_because()
+        self._whole = self._tracer.whole()
         return recording
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """As :meth:`Profile.save`: ``.html .strobe .pstats .callgrind .speedscope.json .pb.gz
-        .collapsed .json``."""
+        .collapsed .json``; of a timeline ``.trace.json .perfetto-trace`` too."""
         self.profile().save(path)
 
     def _tables(self, merged: bool) -> tuple[ThreadCalls, ...]:
         return tuple(
             ThreadCalls(tid, name, tuple(_function(*row) for row in rows))
-            for tid, name, rows in self._tracer.rows(merged, _HIDDEN)
+            for tid, name, rows in self._tracer.rows(merged)
         )
 
     def _abandon(self) -> None:
         self._tracer.abandon()
 
     _MOVED = "the trace could not be written"  # where there is _moved_because
-    _whole = True  # what memory took of it
+    _whole = True  # all of it is in what was made
 
     def _finish(self) -> _core.Recording | None:
         """``None``: it does not run."""
@@ -247,7 +257,7 @@ class Tracer:
         self.stop()
         descriptor = None if self._file is None else self._file.descriptor()
         recording = self._recorded(descriptor)
-        if self._file is not None and descriptor is None:
+        if self._file is not None and descriptor is None and not self._timeline:
             self._moved_because = "the program closed its file"
         return recording
 
@@ -302,8 +312,8 @@ def _cost_of_a_call(engine: str, builtins: bool) -> tuple[float, float]:
     a trace of its own, once in a process. An empty function takes no time, so all that it is told
     to take is of the tracing."""
     before = _ns_per_call()
-    tracer = _core.CallTracer(engine, builtins, [], [], [], False)
-    tracer.start()
+    tracer = _core.CallTracer(engine, builtins, [], [], [], False, "", False)
+    tracer.start(None)
     try:
         traced = _ns_per_call()
         for _ in range(1000):
@@ -312,7 +322,7 @@ def _cost_of_a_call(engine: str, builtins: bool) -> tuple[float, float]:
         tracer.stop()
     # The first tries of a process are slow ones: caches and the CPU's clock have to get going.
     cost = max(0.0, traced - min(before, _ns_per_call()))
-    ((_, _, rows),) = tracer.rows(True, "")
+    ((_, _, rows),) = tracer.rows(True)
     in_callee = [sums[3] / sums[0] for facts, sums, _ in rows if facts[0] == _nothing.__name__]
     return cost, min([cost, *in_callee])
 

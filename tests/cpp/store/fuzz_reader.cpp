@@ -76,6 +76,14 @@ void ReadAll(std::string_view contents) {
     Require(ToIndex(sample.stack) < tables.stack_count());
   });
   Require(read.has_value() || read.error().code == ErrorCode::kCorrupt);
+  const auto called =
+      (*file)->ForEachCall([&](ThreadIndex thread, std::span<const CallEvent> calls) {
+        Require(ToIndex(thread) < tables.thread_count());
+        for (const CallEvent& call : calls) {
+          Require(call.time_ns >= 0 && ToIndex(call.stack) < tables.stack_count());
+        }
+      });
+  Require(called.has_value() || called.error().code == ErrorCode::kCorrupt);
   ReportAll(**file);
 }
 

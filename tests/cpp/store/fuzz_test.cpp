@@ -15,7 +15,7 @@ namespace pystrobe::store {
 namespace {
 
 Bytes ReadGolden() {
-  std::ifstream file(PYSTROBE_GOLDEN_DIR "/strobe/v2.strobe", std::ios::binary);
+  std::ifstream file(PYSTROBE_GOLDEN_DIR "/strobe/v2.3.strobe", std::ios::binary);
   EXPECT_TRUE(file.is_open());
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -24,6 +24,11 @@ struct UnpackedBlock {
   BlockType type;
   std::vector<Bytes> columns;
 };
+
+size_t ColumnsOf(BlockType type) {
+  if (type == BlockType::kHead) return 1;
+  return type == BlockType::kCalls ? size_t{kCallColumnCount} : size_t{kColumnCount};
+}
 
 std::vector<UnpackedBlock> Unpack(const Bytes& file) {
   std::vector<UnpackedBlock> blocks;
@@ -34,7 +39,7 @@ std::vector<UnpackedBlock> Unpack(const Bytes& file) {
     EXPECT_TRUE(unpacker.Unpack(ByteSpan(file).subspan(begin, header.length)).has_value());
     begin += header.length;
     UnpackedBlock block{static_cast<BlockType>(header.type), {}};
-    const size_t count = block.type == BlockType::kHead ? 1 : size_t{kColumnCount};
+    const size_t count = ColumnsOf(block.type);
     for (size_t i = 0; i < count; ++i) {
       const ByteSpan column = unpacker.column(i);
       block.columns.emplace_back(column.begin(), column.end());

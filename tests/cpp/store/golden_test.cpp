@@ -22,7 +22,8 @@ using testing::MakeThread;
 using testing::MemoryRecording;
 using testing::ToText;
 
-constexpr std::array<std::string_view, 5> kGoldenFiles = {"v1", "v1.1", "v2", "v2.1", "v2.2"};
+constexpr std::array<std::string_view, 6> kGoldenFiles = {"v1",   "v1.1", "v2",
+                                                          "v2.1", "v2.2", "v2.3"};
 constexpr std::string_view kNewest = kGoldenFiles.back();
 
 std::string GoldenPath(std::string_view name, std::string_view extension) {
@@ -37,7 +38,7 @@ std::string ReadFile(const std::string& path) {
 
 /// Four seconds with a bit of everything that the format knows.
 struct GoldenRecording {
-  Result<void> WriteTo(RecordingSink& sink) {
+  Result<void> WriteTo(TimelineSink& sink) {
     if (auto done = sink.Begin(MakeMetadata()); !done) return done;
     main_ = MakeThread(tables_, 4242, "MainThread");
     sink.Expect({.last_ns = 0, .period_ns = 50'000'000, .state = 42});
@@ -67,6 +68,7 @@ struct GoldenRecording {
       if (second == 3) quality_.native_cut = 3;
       if (second == 3) quality_.native_unfit = 1;
       if (auto done = sink.Append(tables_, samples_, quality_); !done) return done;
+      if (auto done = AppendCalls(second, sink); !done) return done;
     }
     quality_.complete = true;
     return sink.Finish(tables_, quality_);
@@ -88,6 +90,7 @@ struct GoldenRecording {
     metadata.max_overhead = 0.01;
     metadata.cpu_count = 16;
     metadata.native = true;
+    metadata.timeline = true;
     return metadata;
   }
 
@@ -117,6 +120,20 @@ struct GoldenRecording {
          .stack = MakeStack(tables_, {{"run", 7, "pool.py"}, {"wait", 300, "/l/q.py"}}),
          .count = 18,
          .flags = kSampleIdle});
+  }
+
+  // Again, another and back; a long time between two; none at all.
+  Result<void> AppendCalls(int second, TimelineSink& sink) {
+    const int64_t at = second * 1'000'000'000LL;
+    const StackId outer = Push(kEmptyStack, {"<module>", 1});
+    const StackId first = Push(outer, {"load", 5, "load.py", 5});
+    const StackId second_one = Push(outer, {"save", 9, "save.py", 9});
+    const std::vector<CallEvent> calls = {{at, outer},          {at + 40, first},
+                                          {at + 300, outer},    {at + 300, first},
+                                          {at + 90'000, outer}, {at + 90'001, second_one},
+                                          {at + 95'000, outer}, {at + 999'999'999, kEmptyStack}};
+    if (auto done = sink.AppendCalls(tables_, main_, calls); !done || second == 0) return done;
+    return sink.AppendCalls(tables_, worker_, std::span(calls).first(2 * (second % 2)));
   }
 
   StackId StackOf(int step) {

@@ -66,7 +66,7 @@ inline void CopyTables(const Tables& from, Tables& to) {
   }
 }
 
-class MemoryRecording final : public RecordingSink, public RecordingSource {
+class MemoryRecording final : public TimelineSink, public RecordingSource {
  public:
   Result<void> Begin(const Metadata& metadata) override {
     metadata_ = metadata;
@@ -77,6 +77,12 @@ class MemoryRecording final : public RecordingSink, public RecordingSource {
     CopyTables(tables, tables_);
     samples_.insert(samples_.end(), samples.begin(), samples.end());
     quality_ = so_far;
+    return {};
+  }
+  Result<void> AppendCalls(const Tables& tables, ThreadIndex thread,
+                           std::span<const CallEvent> calls) override {
+    CopyTables(tables, tables_);
+    calls_.push_back({thread, {calls.begin(), calls.end()}});
     return {};
   }
   Result<void> Finish(const Tables& tables, const Quality& quality) override {
@@ -92,6 +98,10 @@ class MemoryRecording final : public RecordingSink, public RecordingSource {
     for (const Sample& sample : samples_) visit(sample);
     return {};
   }
+  Result<void> ForEachCall(CallVisitor visit) const override {
+    for (const Calls& calls : calls_) visit(calls.thread, calls.events);
+    return {};
+  }
 
   /// For tests that fill it by hand.
   Metadata& mutable_metadata() { return metadata_; }
@@ -99,12 +109,25 @@ class MemoryRecording final : public RecordingSink, public RecordingSource {
   Quality& mutable_quality() { return quality_; }
   void Add(const Sample& sample) { samples_.push_back(sample); }
   const std::vector<Sample>& samples() const { return samples_; }
+  /// What one thread did, all together.
+  std::vector<CallEvent> CallsOf(ThreadIndex thread) const {
+    std::vector<CallEvent> all;
+    for (const Calls& calls : calls_) {
+      if (calls.thread == thread) all.insert(all.end(), calls.events.begin(), calls.events.end());
+    }
+    return all;
+  }
 
  private:
   Metadata metadata_;
   Tables tables_;
   Quality quality_;
   std::vector<Sample> samples_;
+  struct Calls {
+    ThreadIndex thread;
+    std::vector<CallEvent> events;
+  };
+  std::vector<Calls> calls_;
 };
 
 }  // namespace pystrobe::testing

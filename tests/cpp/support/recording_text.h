@@ -19,6 +19,7 @@ inline std::string ToText(const Metadata& m) {
   text += fmt::format("start unix {} monotonic {}\nrate {} overhead {} cpus {}\n", m.start_unix_ns,
                       m.start_monotonic_ns, m.wanted_rate_hz, m.max_overhead, m.cpu_count);
   if (m.native) text += "native\n";
+  if (m.timeline) text += "timeline\n";
   return text;
 }
 
@@ -82,6 +83,13 @@ inline std::string ToText(const RecordingSource& source) {
   std::string text = ToText(source.metadata()) + ToText(source.tables());
   const auto read = source.ForEachSample([&](const Sample& sample) { text += ToText(sample); });
   if (!read) return read.error().message;
+  const auto called = source.ForEachCall([&](ThreadIndex thread, std::span<const CallEvent> calls) {
+    for (const CallEvent& call : calls) {
+      text += fmt::format("call thread {} time {} stack {}\n", ToIndex(thread), call.time_ns,
+                          ToIndex(call.stack));
+    }
+  });
+  if (!called) return called.error().message;
   return text + ToText(source.quality());
 }
 

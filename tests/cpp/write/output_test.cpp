@@ -60,6 +60,9 @@ class UnreadableRecording final : public RecordingSource {
   Result<void> ForEachSample(FunctionRef<void(const Sample&)>) const override {
     return Fail(ErrorCode::kUnreadable, "the file is gone");
   }
+  Result<void> ForEachCall(CallVisitor) const override {
+    return Fail(ErrorCode::kUnreadable, "the file is gone");
+  }
 
  private:
   const MemoryRecording& recording_;

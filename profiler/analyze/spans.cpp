@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/analyze/spans.h"
+
+#include <utility>
+#include <vector>
+
+namespace pystrobe {
+namespace {
+
+// What a thread has open.
+class OpenCalls {
+ public:
+  using Visitor = FunctionRef<void(const Span&, bool begins)>;
+
+  OpenCalls(ThreadIndex thread, const Tables& tables) : thread_(thread), tables_(tables) {}
+
+  void Go(const CallEvent& event, Visitor visit) {
+    last_ns_ = event.time_ns;
+    // A recording that is whole goes one level at a time.
+    while (!IsBelow(event.stack, stack_)) End(visit);
+    std::vector<StackId>& entered = scratch_;
+    entered.clear();
+    for (StackId at = event.stack; at != stack_; at = tables_.stack(at).parent) {
+      entered.push_back(at);
+    }
+    for (; !entered.empty(); entered.pop_back()) Begin(entered.back(), visit);
+  }
+
+  void EndAll(Visitor visit) {
+    while (stack_ != kEmptyStack) End(visit);
+  }
+
+ private:
+  // Or the same. Ids fall on the way to the root.
+  bool IsBelow(StackId stack, StackId caller) const {
+    while (stack > caller) stack = tables_.stack(stack).parent;
+    return stack == caller;
+  }
+
+  void Begin(StackId stack, Visitor visit) {
+    stack_ = stack;
+    begins_.push_back(last_ns_);
+    visit({thread_, stack, last_ns_, last_ns_}, true);
+  }
+  void End(Visitor visit) {
+    visit({thread_, stack_, begins_.back(), last_ns_}, false);
+    begins_.pop_back();
+    stack_ = tables_.stack(stack_).parent;
+  }
+
+  ThreadIndex thread_;
+  const Tables& tables_;
+  StackId stack_ = kEmptyStack;
+  int64_t last_ns_ = 0;
+  std::vector<int64_t> begins_;
+  std::vector<StackId> scratch_;
+};
+
+}  // namespace
+
+Result<void> ForEachEdge(const RecordingSource& recording, OpenCalls::Visitor visit) {
+  const Tables& tables = recording.tables();
+  std::vector<OpenCalls> threads;
+  for (uint32_t i = 0; i < tables.thread_count(); ++i) threads.emplace_back(ThreadIndex{i}, tables);
+  auto read = recording.ForEachCall([&](ThreadIndex thread, std::span<const CallEvent> calls) {
+    for (const CallEvent& call : calls) threads[ToIndex(thread)].Go(call, visit);
+  });
+  if (!read) return read;
+  for (OpenCalls& thread : threads) thread.EndAll(visit);
+  return {};
+}
+
+Result<void> ForEachSpan(const RecordingSource& recording, FunctionRef<void(const Span&)> visit) {
+  return ForEachEdge(recording, [&visit](const Span& span, bool begins) {
+    if (!begins) visit(span);
+  });
+}
+
+Result<void> ForEachSampleOfCalls(const RecordingSource& recording,
+                                  FunctionRef<void(const Sample&)> visit) {
+  const Tables& tables = recording.tables();
+  std::vector<int64_t> before(tables.thread_count());  // of each thread, its last edge
+  return ForEachEdge(recording, [&](const Span& span, bool begins) {
+    const int64_t now = begins ? span.begin_ns : span.end_ns;
+    const StackId left = begins ? tables.stack(span.stack).parent : span.stack;
+    const int64_t passed = now - std::exchange(before[ToIndex(span.thread)], now);
+    if (left != kEmptyStack && passed > 0) {
+      visit({.time_ns = now,
+             .wall_ns = static_cast<uint64_t>(passed),
+             .thread = span.thread,
+             .stack = left,
+             .count = 0});
+    }
+    if (begins) visit({.time_ns = now, .thread = span.thread, .stack = span.stack});
+  });
+}
+
+}  // namespace pystrobe

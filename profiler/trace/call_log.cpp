@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/trace/call_log.h"
+
+#include <unistd.h>
+
+namespace pystrobe::trace {
+
+CallLog::CallLog(ChunkTaker* taker, pid_t tid, const CallTree& tree, Ticks begin)
+    : last_(begin), taker_(taker), tree_(tree), pid_(getpid()), tid_(tid) {
+  if (taker != nullptr) Begin(taker->Open(*this));
+}
+
+void CallLog::Begin(CallChunk* chunk) {
+  chunk_ = chunk;
+  chunk->log = this;
+  chunk->tid = tid_;
+  chunk->begin = last_;
+  next_ = chunk->words.data();
+  end_.store(next_ + CallChunk::kMostWords - 2, std::memory_order_relaxed);
+}
+
+void CallLog::Seal() {
+  chunk_->size = static_cast<size_t>(next_ - chunk_->words.data());
+  chunk_->new_nodes.clear();
+  const auto& nodes = tree_.nodes();
+  for (; told_nodes_ < nodes.size(); ++told_nodes_) {
+    const CallNode& node = nodes[told_nodes_];
+    chunk_->new_nodes.push_back({node.parent->number, node.key, node.running > 0});
+  }
+}
+
+void CallLog::HandOver() {
+  // A child made by fork has nobody to take them.
+  if (getpid() != pid_) {
+    Begin(chunk_);
+    return;
+  }
+  Seal();
+  Begin(taker_->Exchange(chunk_));
+}
+
+void CallLog::Close() {
+  if (!IsOn()) return;
+  Seal();
+  next_ = nullptr;
+  taker_->Close(*this, chunk_);
+}
+
+}  // namespace pystrobe::trace

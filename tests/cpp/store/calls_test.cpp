@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls of a timeline, written and read.
+#include "profiler/store/calls.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "profiler/store/recorder.h"
+#include "profiler/store/strobe.h"
+#include "tests/cpp/support/memory_recording.h"
+#include "tests/cpp/support/strobe_bytes.h"
+
+namespace pystrobe::store {
+namespace {
+
+using testing::Contents;
+using testing::MakeFile;
+using testing::MakeFrame;
+using testing::MakeThread;
+using testing::MemoryRecording;
+using testing::OpenStrobe;
+
+using Calls = std::map<ThreadIndex, std::vector<CallEvent>>;
+
+Calls ReadCalls(const RecordingSource& source) {
+  Calls calls;
+  const auto read = source.ForEachCall([&](ThreadIndex thread, std::span<const CallEvent> some) {
+    auto& all = calls[thread];
+    all.insert(all.end(), some.begin(), some.end());
+  });
+  EXPECT_TRUE(read.has_value()) << (read ? "" : read.error().message);
+  return calls;
+}
+
+/// Threads that call each other's functions, in batches as they come.
+class RandomCalls {
+ public:
+  RandomCalls(unsigned seed, uint32_t threads) : random_(seed), open_(threads), time_(threads) {
+    for (uint32_t i = 0; i < threads; ++i) MakeThread(tables_, 100 + i, "");
+  }
+
+  Result<void> AppendTo(TimelineSink& sink, size_t events) {
+    const auto thread = static_cast<uint32_t>(Below(open_.size()));
+    std::vector<CallEvent> batch;
+    for (size_t i = 0; i < events; ++i) batch.push_back(Next(thread));
+    auto& all = calls[ThreadIndex{thread}];
+    all.insert(all.end(), batch.begin(), batch.end());
+    return sink.AppendCalls(tables_, ThreadIndex{thread}, batch);
+  }
+
+  const Tables& tables() const { return tables_; }
+  Calls calls;
+
+ private:
+  uint64_t Below(uint64_t limit) {
+    return std::uniform_int_distribution<uint64_t>(0, limit - 1)(random_);
+  }
+
+  CallEvent Next(uint32_t thread) {
+    StackId& stack = open_[thread];
+    if (stack != kEmptyStack && Below(2) == 0) {
+      stack = tables_.stack(stack).parent;
+    } else {
+      const auto line = static_cast<uint32_t>(Below(Below(4) == 0 ? 100 : 3));
+      stack = tables_.Push(stack, MakeFrame(tables_, {"f", line, "f.py", line}));
+    }
+    time_[thread] += static_cast<int64_t>(Below(Below(50) == 0 ? 1'000'000 : 100));
+    return {time_[thread], stack};
+  }
+
+  std::mt19937 random_;
+  Tables tables_;
+  std::vector<StackId> open_;
+  std::vector<int64_t> time_;
+};
+
+TEST(StoredCalls, AreReadAsTheyWereWritten) {
+  StrobeWriter writer(MakeFile(""), "test.strobe");
+  RandomCalls calls(1, 3);
+  ASSERT_TRUE(writer.Begin({}));
+  // Of several blocks, one batch of more than a block holds.
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(calls.AppendTo(writer, 5'000));
+  ASSERT_TRUE(calls.AppendTo(writer, 2 * kMaxCallEventsPerBlock));
+  ASSERT_TRUE(writer.Finish(calls.tables(), {}));
+  const auto file = OpenStrobe(Contents(writer.TakeFd()));
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(ReadCalls(**file) == calls.calls);
+  EXPECT_EQ((*file)->tables().stack_count(), calls.tables().stack_count());
+}
+
+TEST(StoredCalls, StandBesideSamples) {
+  StrobeWriter writer(MakeFile(""), "test.strobe");
+  RandomCalls calls(2, 1);
+  ASSERT_TRUE(writer.Begin({}));
+  ASSERT_TRUE(calls.AppendTo(writer, 100));
+  const std::vector<Sample> samples = {{.time_ns = 5000, .wall_ns = 5000, .stack = StackId{1}}};
+  ASSERT_TRUE(writer.Append(calls.tables(), samples, {}));
+  ASSERT_TRUE(calls.AppendTo(writer, 100));
+  ASSERT_TRUE(writer.Finish(calls.tables(), {}));
+  const auto file = OpenStrobe(Contents(writer.TakeFd()));
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(ReadCalls(**file) == calls.calls);
+  EXPECT_EQ(testing::ReadSamples(**file), samples);
+}
+
+TEST(StoredCalls, OfAFileThatWasCutOffAreThereUpToThat) {
+  StrobeWriter writer(MakeFile(""), "test.strobe");
+  RandomCalls calls(3, 1);
+  ASSERT_TRUE(writer.Begin({}));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(calls.AppendTo(writer, kMaxCallEventsPerBlock));
+  const std::string contents = Contents(writer.TakeFd());
+  const auto file = OpenStrobe(std::string_view(contents).substr(0, contents.size() - 1));
+  ASSERT_TRUE(file);
+  EXPECT_FALSE((*file)->quality().complete);
+  auto& expected = calls.calls[ThreadIndex{}];
+  expected.resize(2 * kMaxCallEventsPerBlock);
+  EXPECT_TRUE(ReadCalls(**file) == calls.calls);
+}
+
+TEST(StoredCalls, OfAFibonacciTakeLittleRoom) {
+  StrobeWriter writer(MakeFile(""), "test.strobe");
+  MemoryRecording definitions;
+  Tables tables;
+  const ThreadIndex thread = MakeThread(tables, 1, "MainThread");
+  std::mt19937 random(4);
+  std::normal_distribution<double> ticks(45, 12);
+  std::vector<CallEvent> calls;
+  int64_t now = 0;
+  const auto add = [&](StackId stack) {
+    now += std::max(10, static_cast<int>(ticks(random)));
+    calls.push_back({now, stack});
+  };
+  const auto fib = [&](const auto& self, StackId from, int n) -> void {
+    const StackId here = tables.Push(from, MakeFrame(tables, {"fib", 1, "fib.py", 1}));
+    add(here);
+    if (n > 1) {
+      self(self, here, n - 1);
+      self(self, here, n - 2);
+    }
+    add(from);
+  };
+  fib(fib, kEmptyStack, 24);
+  ASSERT_TRUE(writer.Begin({}));
+  ASSERT_TRUE(writer.AppendCalls(tables, thread, calls));
+  ASSERT_TRUE(writer.Finish(tables, {}));
+  const double bytes = static_cast<double>(Contents(writer.TakeFd()).size());
+  EXPECT_LT(bytes / (static_cast<double>(calls.size()) / 2), 4.0);
+}
+
+TEST(RecordedCalls, AreKeptNoMoreOnceTheFileIsFull) {
+  std::atomic<bool> stop{false};
+  // A descriptor for reading only takes nothing.
+  ScopedFd full(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  Recorder recorder(std::move(full), "test.strobe", stop);
+  RandomCalls calls(5, 1);
+  ASSERT_TRUE(recorder.Begin({.timeline = true}));
+  ASSERT_TRUE(calls.AppendTo(recorder, 2 * kMaxCallEventsPerBlock));
+  const std::vector<Sample> samples = {{.time_ns = 5000, .wall_ns = 5000, .stack = StackId{1}}};
+  ASSERT_TRUE(recorder.Append(calls.tables(), samples, {}));
+  ASSERT_TRUE(recorder.Finish(calls.tables(), {}));
+  EXPECT_TRUE(recorder.failure());
+  EXPECT_FALSE(recorder.whole());
+  const auto file = OpenStrobe(Contents(recorder.TakeFd()));
+  ASSERT_TRUE(file);
+  EXPECT_FALSE((*file)->metadata().timeline);
+  EXPECT_EQ(testing::ReadSamples(**file), samples);
+}
+
+}  // namespace
+}  // namespace pystrobe::store
