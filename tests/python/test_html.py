@@ -36,7 +36,7 @@ from html_page import (
 from pystrobe_command import Pystrobe
 from running import running
 
-EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide", "gaps", "split"]
+EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide", "gaps", "split", "calls"]
 
 # --- what is in the file ---
 
@@ -438,3 +438,22 @@ def test_time_in_no_function_has_a_box_and_a_row(page: Browser, example: Example
     page.click("#by-module")
     assert rows(page)["threads never seen"] == ("60.0 %", "60.0 %", "")
     assert set_query(page, "seen") == "nothing found"
+
+
+# --- the page of a trace, whose samples are calls ---
+
+
+@pytest.fixture
+def calls(page: Browser, example: Example) -> Browser:
+    page.open(example("calls", ".html"))
+    return page
+
+
+def test_a_trace_has_no_time_of_the_lock(calls: Browser) -> None:
+    labels = "return [...document.querySelectorAll('#modes label')].filter((l) => l.offsetWidth)"
+    assert calls.script(f"{labels}.map((l) => l.innerText)") == ["Wall", "CPU"]
+    calls.keys("g")
+    assert "100 ms wall time in 2 threads" in calls.text("#path")
+    calls.keys("c")
+    assert "50.0 ms CPU time in 2 threads" in calls.text("#path")
+    assert calls.script("return document.querySelector('#empty').hidden")

@@ -106,6 +106,17 @@ export function threadNode(index) {
 /** @type {Mode[]} */
 export const MODES = ['wall', 'cpu', 'gil'];
 
+/** Whether every call was traced: samples are calls then. @param {Profile} profile */
+export function hasCalls(profile) {
+  return profile.meta.pause === 'trace';
+}
+
+/** What can be told of the profile. @param {Profile} profile @returns {Mode[]} */
+export function modesOf(profile) {
+  if (profile.meta.pause === 'signal') return ['cpu'];
+  return hasCalls(profile) ? ['wall', 'cpu'] : MODES;
+}
+
 /** What stands in the graph and in the table for time in no function. @type {Func[]} */
 const NOTES = [
   {name: 'outside Python', note: 'A thread was looked at and was in no Python function'},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The page: holds what is being looked at and passes every change to the graph and the table.
-import {MODES, ROOT, buildTree, decodeProfile, emptyTree, isReal, sameNode} from './data.js';
+import {MODES, ROOT, buildTree, decodeProfile, emptyTree, isReal, modesOf, sameNode} from './data.js';
 import {FlameGraph} from './graph.js';
 import {Table} from './table.js';
 import {describe, showDetail, showTip} from './tip.js';
@@ -24,6 +24,7 @@ class Page {
     this.profile = decodeProfile(JSON.parse(element('profile').textContent));
     this.origins = this.profile.functions.map(originOf);
     this.haystacks = this.profile.functions.map((f) => `${f.name} ${f.file}`);
+    this.modes = modesOf(this.profile);
     /** @type {Mode} */ this.mode = this.profile.mode;
     this.threads = 'merged';
     this.allIdle = this.profile.threads.every((t) => t.idle || !isReal(t));
@@ -46,8 +47,7 @@ class Page {
     });
     this.table = new Table(document.querySelector('section.table') ?? document.body,
                            (key) => this.select(key));
-    // By signals there is nothing but CPU time to choose.
-    element('modes').hidden = this.profile.meta.pause === 'signal';
+    this.fillModes();
     this.fillThreads();
     this.listen();
     this.refold();
@@ -285,6 +285,13 @@ class Page {
 
   // ---- controls
 
+  fillModes() {
+    element('modes').hidden = this.modes.length === 1;
+    for (const choice of element('modes').querySelectorAll('input')) {
+      choice.parentElement.hidden = !this.modes.includes(choice.value);
+    }
+  }
+
   fillThreads() {
     const {threads} = this.profile;
     const option = (/** @type {string} */ value, /** @type {string} */ text) => new Option(text, value);
@@ -330,7 +337,7 @@ class Page {
 
   /** @param {Mode} mode */
   setMode(mode) {
-    if (element('modes').hidden) return;
+    if (!this.modes.includes(mode)) return;
     this.mode = mode;
     this.refold();
   }

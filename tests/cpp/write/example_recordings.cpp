@@ -30,7 +30,9 @@ Metadata ExampleMetadata() {
 }
 
 Quality QualityOf(const MemoryRecording& recording, int64_t duration_ns) {
-  const uint64_t taken = recording.samples().size();
+  const bool has_calls = HasCalls(recording.metadata());
+  uint64_t taken = has_calls ? 0 : recording.samples().size();
+  for (const Sample& sample : recording.samples()) taken += has_calls ? sample.count : 0;
   return {.deadlines = taken,
           .samples = taken,
           .taken = taken,
@@ -44,7 +46,7 @@ Quality QualityOf(const MemoryRecording& recording, int64_t duration_ns) {
                                                      static_cast<double>(duration_ns),
           .final_rate_hz = 1000,
           .complete = true,
-          .cpu_source = "schedstat"};
+          .cpu_source = has_calls ? "sys.monitoring" : "schedstat"};
 }
 
 /// A sample of one millisecond on the CPU, ending at `end_ms`.
@@ -212,6 +214,30 @@ void FillSplit(MemoryRecording& recording) {
   add(20, {module, line_7, inflate}, kSampleKernel);
 }
 
+void FillCalls(MemoryRecording& recording) {
+  recording.mutable_metadata().pause_mode = kByTracing;
+  Tables& tables = recording.mutable_tables();
+  const ThreadIndex main_thread = MakeThread(tables, 4242, "MainThread");
+  const ThreadIndex worker = MakeThread(tables, 4243, "worker");
+  const FrameSpec main{"main", 30, "/app/shop.py", 30}, step{"step", 7, "/app/step.py", 7};
+  const FrameSpec check{"check", 20, "/app/step.py", 20}, run{"run", 3, "/app/w.py", 3};
+  const auto add = [&](ThreadIndex thread, std::initializer_list<FrameSpec> frames, uint32_t calls,
+                       int64_t ms) {
+    recording.Add({.time_ns = ms * kMs,
+                   .wall_ns = static_cast<uint64_t>(ms * kMs),
+                   .cpu_ns = static_cast<uint64_t>(ms * kMs / 2),
+                   .thread = thread,
+                   .stack = MakeStack(tables, frames),
+                   .count = calls,
+                   .flags = static_cast<uint8_t>(ms > 0 ? kSampleOnCpu : 0)});
+  };
+  add(main_thread, {main}, 1, 10);
+  add(main_thread, {main, step}, 10'000, 60);
+  add(main_thread, {main, step, check}, 2, 0);
+  add(worker, {run}, 0, 10);  // begun before
+  add(worker, {run, step}, 3, 20);
+}
+
 struct Example {
   std::string_view name;
   void (*fill)(MemoryRecording&);
@@ -228,6 +254,7 @@ constexpr std::array kExamples = {
     Example{"wide", FillWide, 100'000},
     Example{"gaps", FillGaps, 100},
     Example{"split", FillSplit, 100},
+    Example{"calls", FillCalls, 100},
 };
 
 }  // namespace
