@@ -23,6 +23,7 @@ from conftest import Example
 from find import Interpreter
 from html_page import (
     Node,
+    calls_by_name,
     canvas_box,
     choose_threads,
     encode,
@@ -457,3 +458,43 @@ def test_a_trace_has_no_time_of_the_lock(calls: Browser) -> None:
     calls.keys("c")
     assert "50.0 ms CPU time in 2 threads" in calls.text("#path")
     assert calls.script("return document.querySelector('#empty').hidden")
+
+
+def test_calls_of_a_trace_are_those_of_each_box_itself(calls: Browser) -> None:
+    assert calls.text("#detail").startswith("100 ms wall time in 2 threads · total 100 ms (100 %)")
+    assert calls.text("#detail").endswith(" · 10,006 calls")
+    for row, begin, end, said in [
+        (1, 0.0, 0.7, "called once"),  # not what it called
+        (2, 0.0, 0.6, "called 10,000 times"),
+        (1, 0.7, 1.0, "no call began here"),
+        (2, 0.7, 0.9, "called 3 times"),
+    ]:
+        box = Node(calls, row, begin, end)
+        calls.move_to(box.x, box.y)
+        assert calls.text("#tip p").endswith(f" · {said}")
+    assert "samples" not in calls.text("#tip")
+    choose_threads(calls, "worker")
+    assert calls.text("#detail").endswith(" · 3 calls")
+
+
+def test_the_table_of_a_trace_counts_calls(calls: Browser) -> None:
+    heads = "return [...document.querySelectorAll('th')].map((e) => e.innerText.slice(0, 5))"
+    assert calls.script(heads)[:3] == ["Calls", "Self", "Total"]
+    # What took no time was called all the same.
+    expected = {"step": "10,003", "main": "1", "run": "0", "check": "2"}
+    assert calls_by_name(calls) == expected
+    calls.keys("c")
+    assert calls_by_name(calls) == expected
+    calls.click("th:nth-child(1) button")
+    assert list(calls_by_name(calls).values()) == ["10,003", "2", "1", "0"]
+    box = Node(calls, 1, 0.7, 1.0)
+    calls.click_at(box.x, box.y)
+    settle(calls, "in run")
+    assert calls_by_name(calls) == {"step": "3", "run": "0"}
+    calls.click("#by-module")
+    assert calls_by_name(calls) == {"app/step.py": "3", "app/w.py": "0"}
+
+
+def test_samples_are_not_told_as_calls(shop: Browser) -> None:
+    assert "Calls" not in shop.text("thead")
+    assert shop.text("#detail").endswith(" · 1,500 thread samples")

@@ -15,7 +15,7 @@
  * @property {boolean} idle
  * @property {Int32Array} stacks       stack of each entry
  * @property {Record<Mode, Float64Array>} weight   microseconds of each entry
- * @property {Record<Mode, Float64Array>} samples  samples of each entry
+ * @property {Record<Mode, Float64Array>} samples  samples of each entry; of a trace its calls
  * @property {Float64Array} kernel                 of weight.cpu, in the kernel
  * @property {Record<Mode, number>} total          microseconds
  */
@@ -71,12 +71,13 @@
  * @property {Int32Array} end
  * @property {Float64Array} self       microseconds
  * @property {Float64Array} total
- * @property {Float64Array} samples    samples in the subtree
+ * @property {Float64Array} samples    samples in the subtree; of a trace its calls
+ * @property {Float64Array} ownSamples of them, those of the node itself
  * @property {Float64Array} x          where the node starts on the axis 0 .. total[0]
  * @property {Int32Array} skeletonNode -1 for the root of several groups
  * @property {Int32Array} group        index into groups; -1 for the root of several groups
  * @property {Group[]} groups
- * @property {number} maxDepth
+ * @property {number} maxDepth         of what has a width
  */
 
 /**
@@ -89,6 +90,8 @@
  * @property {Float64Array} nodeSelf
  * @property {Float64Array} nodeTotal
  * @property {Float64Array} nodeSamples
+ * @property {Float64Array} nodeOwnSamples
+ * @property {boolean} hasCalls  what was called is shown although it took no time
  */
 
 export const ROOT = -1;
@@ -106,7 +109,7 @@ export function threadNode(index) {
 /** @type {Mode[]} */
 export const MODES = ['wall', 'cpu', 'gil'];
 
-/** Whether every call was traced: samples are calls then. @param {Profile} profile */
+/** Whether every call was traced: samples are calls then. @param {{meta: any}} profile */
 export function hasCalls(profile) {
   return profile.meta.pause === 'trace';
 }
@@ -150,7 +153,8 @@ export function decodeProfile(raw) {
     mode: raw.mode,
     idle: raw.idle,
     title: raw.title,
-    threads: raw.threads.map((/** @type {any} */ thread) => decodeThread(thread, stackCount)),
+    threads: raw.threads.map((/** @type {any} */ thread) =>
+      decodeThread(thread, stackCount, hasCalls(raw))),
     functions: [...functions, ...NOTES],
     frameFunction: Int32Array.from([...raw.frames.function, ...NOTES.map((_, i) => functions.length + i)]),
     frameLine: Int32Array.from([...raw.frames.line, ...NOTES.map(() => 0)]),
@@ -162,9 +166,11 @@ export function decodeProfile(raw) {
 
 /**
  * What is on the empty stack goes to those of NOTES, `stackCount` and the next ones.
- * @param {any} raw @param {number} stackCount @returns {Thread}
+ * @param {any} raw @param {number} stackCount
+ * @param {boolean} areCalls  whatever the time they took
+ * @returns {Thread}
  */
-function decodeThread(raw, stackCount) {
+function decodeThread(raw, stackCount, areCalls) {
   const stacks = Int32Array.from([...raw.stack, 0]);
   const last = stacks.length - 1;
   for (let i = 1; i < last; i++) stacks[i] += stacks[i - 1];
@@ -182,6 +188,7 @@ function decodeThread(raw, stackCount) {
   };
   const weight = {wall: column('wall'), cpu: column('cpu'), gil: column('gil')};
   const sum = (/** @type {Float64Array} */ values) => values.reduce((a, b) => a + b, 0);
+  const samples = column('samples');
   return {
     tid: raw.tid,
     interpreter: raw.interpreter,
@@ -190,9 +197,8 @@ function decodeThread(raw, stackCount) {
     stacks,
     weight,
     kernel: column('kernel'),
-    samples: {
-      wall: column('samples'), cpu: column('cpuSamples'), gil: column('gilSamples'),
-    },
+    samples: areCalls ? {wall: samples, cpu: samples, gil: samples}
+                      : {wall: samples, cpu: column('cpuSamples'), gil: column('gilSamples')},
     total: {wall: sum(weight.wall), cpu: sum(weight.cpu), gil: sum(weight.gil)},
   };
 }
@@ -285,7 +291,9 @@ function foldThreads(profile, threads, mode) {
     stackKernel,
     nodeSelf,
     nodeTotal: addUp(nodeSelf.slice(), skeleton.parent),
-    nodeSamples: addUp(nodeSamples, skeleton.parent),
+    nodeSamples: addUp(nodeSamples.slice(), skeleton.parent),
+    nodeOwnSamples: nodeSamples,
+    hasCalls: hasCalls(profile),
   };
 }
 
@@ -327,6 +335,7 @@ class TreeBuilder {
     /** @type {number[]} */ this.self = [];
     /** @type {number[]} */ this.total = [];
     /** @type {number[]} */ this.samples = [];
+    /** @type {number[]} */ this.ownSamples = [];
     /** @type {number[]} */ this.x = [];
     /** @type {number[]} */ this.skeletonNode = [];
     /** @type {number[]} */ this.group = [];
@@ -336,7 +345,7 @@ class TreeBuilder {
   addRoot() {
     const sum = (/** @type {(g: Group) => Float64Array} */ column) =>
       this.groups.reduce((a, g) => a + column(g)[0], 0);
-    this.push(ROOT, -1, -1, -1, 0, [0, sum((g) => g.nodeTotal), sum((g) => g.nodeSamples)]);
+    this.push(ROOT, -1, -1, -1, 0, [0, sum((g) => g.nodeTotal), sum((g) => g.nodeSamples), 0]);
   }
 
   /**
@@ -345,12 +354,12 @@ class TreeBuilder {
    * @param {number} parent @param {number} x
    */
   addGroup(g, func, parent, x) {
-    const {nodeSelf, nodeTotal, nodeSamples} = this.groups[g];
+    const {nodeSelf, nodeTotal, nodeSamples, nodeOwnSamples} = this.groups[g];
     const todo = [{node: 0, parent, x}];
     for (let next = todo.pop(); next; next = todo.pop()) {
       const n = next.node;
       const i = this.push(n === 0 ? func : this.skeleton.func[n], next.parent, n, g, next.x,
-                          [nodeSelf[n], nodeTotal[n], nodeSamples[n]]);
+                          [nodeSelf[n], nodeTotal[n], nodeSamples[n], nodeOwnSamples[n]]);
       const children = this.sortedChildren(n, g);
       let at = next.x;
       for (const child of children) at += nodeTotal[child];
@@ -363,7 +372,7 @@ class TreeBuilder {
 
   /**
    * @param {number} func @param {number} parent @param {number} node @param {number} g
-   * @param {number} x @param {number[]} weights  self, total, samples
+   * @param {number} x @param {number[]} weights  self, total, samples, own samples
    */
   push(func, parent, node, g, x, weights) {
     const i = this.func.push(func) - 1;
@@ -375,16 +384,17 @@ class TreeBuilder {
     this.self.push(weights[0]);
     this.total.push(weights[1]);
     this.samples.push(weights[2]);
+    this.ownSamples.push(weights[3]);
     return i;
   }
 
   /** @param {number} node @param {number} g */
   sortedChildren(node, g) {
-    const {nodeTotal} = this.groups[g];
+    const {nodeTotal, nodeSamples, hasCalls} = this.groups[g];
     const {children, childStart, firstNote} = this.skeleton;
     const isNote = (/** @type {number} */ c) => Number(c >= firstNote);
     const list = children.subarray(childStart[node], childStart[node + 1]);
-    return list.filter((c) => nodeTotal[c] > 0).sort(
+    return list.filter((c) => nodeTotal[c] > 0 || (hasCalls && nodeSamples[c] > 0)).sort(
       (a, b) => isNote(a) - isNote(b) || nodeTotal[b] - nodeTotal[a] || a - b);
   }
 
@@ -404,11 +414,12 @@ class TreeBuilder {
       self: Float64Array.from(this.self),
       total: Float64Array.from(this.total),
       samples: Float64Array.from(this.samples),
+      ownSamples: Float64Array.from(this.ownSamples),
       x: Float64Array.from(this.x),
       skeletonNode: Int32Array.from(this.skeletonNode),
       group: Int32Array.from(this.group),
       groups: this.groups,
-      maxDepth: depth.reduce((a, b) => Math.max(a, b), 0),
+      maxDepth: depth.reduce((a, b, i) => (this.total[i] > 0 ? Math.max(a, b) : a), 0),
     };
   }
 }

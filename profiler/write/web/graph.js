@@ -400,7 +400,8 @@ export class FlameGraph {
 
   /** @param {number} node */
   focusOn(node) {
-    if (node < 0) return;
+    // What was called and took no time has no box.
+    if (node < 0 || this.tree.total[node] === 0) return;
     this.focused = node;
     const box = this.boxOf(node);
     if (box.top < 0) this.scroller.scrollTop += box.top - 2;

@@ -63,6 +63,7 @@ export function splitOfNode(profile, tree, i) {
  * @property {number} func
  * @property {number} self
  * @property {number} total    recursion counted once
+ * @property {number} calls    of a trace
  * @property {number} hotLine  the line with the most self time, else total time
  */
 
@@ -80,8 +81,9 @@ export function functionRows(profile, tree, top) {
     const func = tree.func[i];
     if (func < 0) continue;
     let row = rows.get(func);
-    if (!row) rows.set(func, row = {func, self: 0, total: 0, hotLine: 0, until: 0, hot: -1});
+    if (!row) rows.set(func, row = {func, self: 0, total: 0, calls: 0, hotLine: 0, until: 0, hot: -1});
     row.self += tree.self[i];
+    row.calls += tree.ownSamples[i];
     if (i >= row.until) {
       row.total += tree.total[i];
       row.until = tree.end[i];
@@ -142,6 +144,7 @@ export function markedWeight(tree, top, marks) {
  * @property {string} module
  * @property {number} self
  * @property {number} total   calls of a module from itself counted once
+ * @property {number} calls   of a trace, those from itself, too
  * @property {Set<number>} functions
  */
 
@@ -157,9 +160,10 @@ export function moduleRows(tree, top, origins) {
     if (func < 0) continue;
     const {module} = origins[func];
     let row = rows.get(module);
-    if (!row) rows.set(module, row = {module, self: 0, total: 0, functions: new Set(), until: 0});
+    if (!row) rows.set(module, row = {module, self: 0, total: 0, calls: 0, functions: new Set(), until: 0});
     row.functions.add(func);
     row.self += tree.self[i];
+    row.calls += tree.ownSamples[i];
     if (i < row.until) continue;
     row.total += tree.total[i];
     row.until = tree.end[i];

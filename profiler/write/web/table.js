@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table beside the graph: functions or modules of what the graph is zoomed to.
-import {formatPercent, formatTime, plural} from './text.js';
+import {formatCount, formatPercent, formatTime, plural} from './text.js';
 
 /**
  * @typedef {object} Row
@@ -12,12 +12,16 @@ import {formatPercent, formatTime, plural} from './text.js';
  * @property {string} color
  * @property {number} self
  * @property {number} total
+ * @property {number} calls    of a trace
  */
+
+/** @typedef {'calls' | 'self' | 'total' | 'name' | 'place'} Column */
 
 const FIRST_ROWS = 200;
 
-/** @type {{id: 'self' | 'total' | 'name' | 'place', label: string, className: string, hint: string}[]} */
+/** @type {{id: Column, label: string, className: string, hint: string}[]} */
 const COLUMNS = [
+  {id: 'calls', label: 'Calls', className: 'calls', hint: 'Those that began, recursive ones too'},
   {id: 'self', label: 'Self', className: 'number', hint: 'Time in the function itself'},
   {id: 'total', label: 'Total', className: 'number', hint: 'Time in it and in all it called; recursion counted once'},
   {id: 'name', label: 'Function', className: 'name', hint: ''},
@@ -28,8 +32,10 @@ export class Table {
   /**
    * @param {HTMLElement} section
    * @param {(key: string | null) => void} select  a row was chosen, or let go
+   * @param {boolean} hasCalls  which have a column then
    */
-  constructor(section, select) {
+  constructor(section, select, hasCalls) {
+    this.columns = COLUMNS.filter((column) => hasCalls || column.id !== 'calls');
     this.select = select;
     this.head = /** @type {HTMLElement} */ (section.querySelector('thead tr'));
     this.body = /** @type {HTMLElement} */ (section.querySelector('tbody'));
@@ -39,7 +45,7 @@ export class Table {
     this.limit = FIRST_ROWS;
     this.labels = {name: 'Function', place: 'Hottest line'};
     /** @type {string | null} */ this.selected = null;
-    /** @type {'self' | 'total' | 'name' | 'place'} */ this.sortedBy = 'self';
+    /** @type {Column} */ this.sortedBy = 'self';
     this.descending = true;
     this.body.addEventListener('click', (e) => {
       const row = /** @type {HTMLElement} */ (e.target).closest('tr');
@@ -74,10 +80,9 @@ export class Table {
     }
   }
 
-  /** @param {'self' | 'total' | 'name' | 'place'} column */
+  /** @param {Column} column */
   sortBy(column) {
-    const numeric = column === 'self' || column === 'total';
-    this.descending = column === this.sortedBy ? !this.descending : numeric;
+    this.descending = column === this.sortedBy ? !this.descending : column !== 'name' && column !== 'place';
     this.sortedBy = column;
     this.renderHead(this.labels);
     this.render();
@@ -87,7 +92,7 @@ export class Table {
   /** @param {{name: string, place: string}} labels */
   renderHead(labels) {
     this.labels = labels;
-    this.head.replaceChildren(...COLUMNS.map((column) => {
+    this.head.replaceChildren(...this.columns.map((column) => {
       const cell = document.createElement('th');
       cell.scope = 'col';
       cell.className = column.className;
@@ -109,8 +114,8 @@ export class Table {
     const {sortedBy} = this;
     const sign = this.descending ? -1 : 1;
     const rows = this.rows.toSorted((a, b) => {
-      const first = sortedBy === 'self' || sortedBy === 'total' ? a[sortedBy] - b[sortedBy]
-                                                                : a[sortedBy].localeCompare(b[sortedBy]);
+      const first = sortedBy === 'name' || sortedBy === 'place' ? a[sortedBy].localeCompare(b[sortedBy])
+                                                                : a[sortedBy] - b[sortedBy];
       return sign * first || b.total - a.total || a.name.localeCompare(b.name);
     });
     this.body.replaceChildren(...rows.slice(0, this.limit).map((row) => this.renderRow(row)));
@@ -123,6 +128,11 @@ export class Table {
     const line = document.createElement('tr');
     line.dataset.key = row.key;
     line.setAttribute('aria-selected', String(row.key === this.selected));
+    if (this.columns[0].id === 'calls') {
+      const cell = line.insertCell();
+      cell.className = 'calls';
+      cell.textContent = cell.title = formatCount(row.calls);
+    }
     for (const column of /** @type {const} */ (['self', 'total'])) {
       const cell = line.insertCell();
       cell.className = 'number';

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is told of one call: in the tooltip beside the mouse and in the line below the graph.
-import {fileAndLine, formatPercent, formatTime, plural} from './text.js';
+import {fileAndLine, formatCount, formatPercent, formatTime, plural} from './text.js';
+import {hasCalls} from './data.js';
 import {linesOfNode, splitOfNode} from './query.js';
 
 /** @typedef {import('./data.js').Tree} Tree */
@@ -18,7 +19,7 @@ const LINES_SHOWN = 6;
  * @property {{label: string, time: string, share: string}[]} split  what used the CPU
  * @property {{label: string, time: string, share: string}[]} lines
  * @property {number} moreLines
- * @property {string} samples
+ * @property {string} count    how many samples or calls
  */
 
 /**
@@ -48,8 +49,17 @@ export function describe(profile, tree, node, top, name) {
       share: formatPercent(l.total, own),
     })),
     moreLines: Math.max(0, lines.length - LINES_SHOWN),
-    samples: plural(tree.samples[node], 'thread sample'),
+    count: hasCalls(profile) ? callsOf(tree, node) : plural(tree.samples[node], 'thread sample'),
   };
+}
+
+/** Of a function its own calls, of a thread or all of them what there are. @param {Tree} tree @param {number} node */
+function callsOf(tree, node) {
+  if (tree.func[node] < 0) return plural(tree.samples[node], 'call');
+  const calls = tree.ownSamples[node];
+  // It had begun before, or went on here as generators do.
+  if (calls === 0) return 'no call began here';
+  return calls === 1 ? 'called once' : `called ${formatCount(calls)} times`;
 }
 
 /** @param {Profile} profile @param {Tree} tree @param {number} node */
@@ -76,7 +86,7 @@ export function showTip(tip, it, at) {
   const title = document.createElement('h2');
   title.textContent = it.name;
   const place = document.createElement('p');
-  place.textContent = [...it.places, it.samples].filter(Boolean).join(' · ');
+  place.textContent = [...it.places, it.count].filter(Boolean).join(' · ');
   const table = document.createElement('table');
   if (it.zoomed) addRow(table, ['', '', 'of all', 'of view'], 'lines');
   for (const row of it.rows) addRow(table, it.zoomed ? row : row.slice(0, 3));
@@ -113,7 +123,7 @@ export function showDetail(line, it) {
     ...it.places,
     ...it.rows.map(([label, time, ofAll, ofView]) =>
       `${label.toLowerCase()} ${time} (${ofAll}${label === 'Total' && it.zoomed ? `, ${ofView} of view` : ''})`),
-    it.samples,
+    it.count,
   ];
   if (it.split.length > 0) {
     words.push(it.split.map((part) => `${part.label} ${part.share}`).join(', '));

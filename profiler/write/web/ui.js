@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The page: holds what is being looked at and passes every change to the graph and the table.
-import {MODES, ROOT, buildTree, decodeProfile, emptyTree, isReal, modesOf, sameNode} from './data.js';
+import {MODES, ROOT, buildTree, decodeProfile, emptyTree, hasCalls, isReal, modesOf, sameNode} from './data.js';
 import {FlameGraph} from './graph.js';
 import {Table} from './table.js';
 import {describe, showDetail, showTip} from './tip.js';
@@ -46,7 +46,7 @@ class Page {
       focus: (node) => this.detail(node),
     });
     this.table = new Table(document.querySelector('section.table') ?? document.body,
-                           (key) => this.select(key));
+                           (key) => this.select(key), hasCalls(this.profile));
     this.fillModes();
     this.fillThreads();
     this.listen();
@@ -191,7 +191,7 @@ class Page {
   goToMarked(step) {
     const {marks} = this.graph;
     if (!marks) return;
-    const calls = markedCalls(this.tree, marks).sort((a, b) => this.tree.total[b] - this.tree.total[a]);
+    const calls = markedCalls(this.tree, marks).filter((i) => this.tree.total[i] > 0).sort((a, b) => this.tree.total[b] - this.tree.total[a]);
     if (calls.length === 0) return;
     const at = calls.indexOf(this.graph.zoomed);
     const next = at < 0 ? (step > 0 ? 0 : calls.length - 1) : (at + step + calls.length) % calls.length;
@@ -236,6 +236,7 @@ class Page {
         color: this.graph.colorOfFunction(row.func),
         self: row.self,
         total: row.total,
+        calls: row.calls,
       }];
     });
   }
@@ -254,6 +255,7 @@ class Page {
         color: this.graph.colorOfFunction(functions[0]),
         self: row.self,
         total: row.total,
+        calls: row.calls,
       }];
     });
   }
