@@ -498,3 +498,14 @@ def test_the_table_of_a_trace_counts_calls(calls: Browser) -> None:
 def test_samples_are_not_told_as_calls(shop: Browser) -> None:
     assert "Calls" not in shop.text("thead")
     assert shop.text("#detail").endswith(" · 1,500 thread samples")
+
+
+def test_a_trace_has_no_hottest_line(calls: Browser) -> None:
+    box = Node(calls, 2, 0.0, 0.6)
+    calls.move_to(box.x, box.y)
+    tip = " ".join(calls.text("#tip").split())
+    assert tip.startswith("step defined at /app/step.py:7 · called")
+    assert "line" not in tip.lower()
+    assert "Defined at" in calls.text("thead")
+    assert "Hottest line" not in calls.text("thead")
+    assert rows(calls)["step"][2] == "app/step.py:7"

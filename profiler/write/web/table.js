@@ -15,6 +15,7 @@ import {formatCount, formatPercent, formatTime, plural} from './text.js';
  * @property {number} calls    of a trace
  */
 
+/** Of the last two columns. @typedef {{name: string, place: string, hint: string}} Labels */
 /** @typedef {'calls' | 'self' | 'total' | 'name' | 'place'} Column */
 
 const FIRST_ROWS = 200;
@@ -25,7 +26,7 @@ const COLUMNS = [
   {id: 'self', label: 'Self', className: 'number', hint: 'Time in the function itself'},
   {id: 'total', label: 'Total', className: 'number', hint: 'Time in it and in all it called; recursion counted once'},
   {id: 'name', label: 'Function', className: 'name', hint: ''},
-  {id: 'place', label: 'Hottest line', className: 'place', hint: 'File, and the line with the most time'},
+  {id: 'place', label: '', className: 'place', hint: ''},
 ];
 
 export class Table {
@@ -43,7 +44,7 @@ export class Table {
     /** @type {Row[]} */ this.rows = [];
     this.whole = 0;
     this.limit = FIRST_ROWS;
-    this.labels = {name: 'Function', place: 'Hottest line'};
+    this.labels = {name: '', place: '', hint: ''};
     /** @type {string | null} */ this.selected = null;
     /** @type {Column} */ this.sortedBy = 'self';
     this.descending = true;
@@ -62,7 +63,7 @@ export class Table {
   /**
    * @param {Row[]} rows
    * @param {number} whole   what the percentages are of
-   * @param {{name: string, place: string}} labels
+   * @param {Labels} labels
    */
   show(rows, whole, labels) {
     this.rows = rows;
@@ -89,7 +90,7 @@ export class Table {
     /** @type {HTMLElement | null} */ (this.head.querySelector(`[data-column=${column}]`))?.focus();
   }
 
-  /** @param {{name: string, place: string}} labels */
+  /** @param {Labels} labels */
   renderHead(labels) {
     this.labels = labels;
     this.head.replaceChildren(...this.columns.map((column) => {
@@ -102,7 +103,7 @@ export class Table {
       const button = document.createElement('button');
       button.type = 'button';
       button.dataset.column = column.id;
-      button.title = column.hint;
+      button.title = column.id === 'place' ? labels.hint : column.hint;
       button.textContent = column.id === 'name' || column.id === 'place' ? labels[column.id] : column.label;
       button.addEventListener('click', () => this.sortBy(column.id));
       cell.append(button);

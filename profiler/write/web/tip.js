@@ -32,7 +32,8 @@ export function describe(profile, tree, node, top, name) {
   const func = profile.functions[tree.func[node]];
   const all = tree.total[0], view = tree.total[top], own = tree.total[node];
   const inside = node >= top && node < tree.end[top];
-  const lines = linesOfNode(profile, tree, node).filter((l) => l.line > 0);
+  // Of a call no lines are told.
+  const lines = hasCalls(profile) ? [] : linesOfNode(profile, tree, node).filter((l) => l.line > 0);
   const row = (/** @type {string} */ label, /** @type {number} */ time) =>
     /** @type {[string, string, string, string]} */ (
       [label, formatTime(time), formatPercent(time, all), inside ? formatPercent(time, view) : '']);

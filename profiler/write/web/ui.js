@@ -215,11 +215,17 @@ class Page {
     const top = this.graph.zoomed;
     const rows = this.byModule ? this.moduleRows(top, only) : this.functionRows(top, only);
     this.table.selected = this.selected;
-    this.table.show(rows, this.tree.total[top],
-                    this.byModule ? {name: 'Module', place: 'Functions'}
-                                  : {name: 'Function', place: 'Hottest line'});
+    this.table.show(rows, this.tree.total[top], this.labels());
     const where = top === 0 ? '' : `in ${this.graph.nameOf(top)}: `;
     element('scope').textContent = `${where}100 % = ${formatTime(this.tree.total[top])}`;
+  }
+
+  /** @returns {import('./table.js').Labels} */
+  labels() {
+    if (this.byModule) return {name: 'Module', place: 'Functions', hint: ''};
+    return hasCalls(this.profile)
+      ? {name: 'Function', place: 'Defined at', hint: 'File, and the line of the def'}
+      : {name: 'Function', place: 'Hottest line', hint: 'File, and the line with the most time'};
   }
 
   /** @param {number} top @param {Uint8Array | null} only @returns {Row[]} */
