@@ -509,3 +509,14 @@ def test_a_trace_has_no_hottest_line(calls: Browser) -> None:
     assert "Defined at" in calls.text("thead")
     assert "Hottest line" not in calls.text("thead")
     assert rows(calls)["step"][2] == "app/step.py:7"
+
+
+def test_the_help_explains_calls_or_samples(page: Browser, example: Example) -> None:
+    of_samples = ("sample", "Proved", "Late", "Held", "GIL", "line with most of its time")
+    of_calls = ("Calls are those that began", "one call, however often", "took is in the times")
+    for name, said, unsaid in [("shop", of_samples, of_calls), ("calls", of_calls, of_samples)]:
+        page.open(example(name, ".html"))
+        page.keys("?")
+        text = page.text("#keys")
+        assert [part for part in said if part not in text] == []
+        assert [part for part in unsaid if part in text] == []

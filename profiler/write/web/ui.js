@@ -48,6 +48,7 @@ class Page {
     this.table = new Table(document.querySelector('section.table') ?? document.body,
                            (key) => this.select(key), hasCalls(this.profile));
     this.fillModes();
+    this.fillHelp();
     this.fillThreads();
     this.listen();
     this.refold();
@@ -298,6 +299,12 @@ class Page {
     for (const choice of element('modes').querySelectorAll('input')) {
       choice.parentElement.hidden = !this.modes.includes(choice.value);
     }
+  }
+
+  /** Leaves what concerns this profile. */
+  fillHelp() {
+    const of = hasCalls(this.profile) ? 'calls' : 'samples';
+    for (const part of element('keys').querySelectorAll('[data-of]')) part.hidden = part.dataset.of !== of;
   }
 
   fillThreads() {
