@@ -216,8 +216,8 @@ Result<Command> ParseTrace(Words words) {
                "Keep when each call began and ended, too: for\n.trace.json and .perfetto-trace, "
                "which imply it")
       ->group("Tracing");
-  AddView(app, raw);
-  AddOutput(app, raw);
+  AddView(app, Of::kCalls, raw);
+  AddOutput(app, Of::kCalls, raw);
   AddQuiet(app, raw);
   const size_t count = CountOptionWords(app, words);
   auto help = Parse(app, "trace", words.first(count));
@@ -283,14 +283,14 @@ Result<Command> ParseReport(Words words) {
            "  pystrobe report a.strobe -o a.html\n"
            "  pystrobe report a.strobe -f collapsed --since 10 --until 20 | sort\n");
   app.add_option("FILE", raw.file, "The recording")->required();
-  AddView(app, raw);
+  AddView(app, Of::kEither, raw);
   app.add_option("--since", raw.since, "Leave out what was before; counts from the start")
       ->type_name("TIME")
       ->group("Report");
   app.add_option("--until", raw.until, "Leave out what came after")
       ->type_name("TIME")
       ->group("Report");
-  AddOutput(app, raw);
+  AddOutput(app, Of::kEither, raw);
   auto help = Parse(app, "report", words);
   if (!help) return std::unexpected(help.error());
   if (*help) return PrintAndExit{app.help()};

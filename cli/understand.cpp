@@ -191,6 +191,9 @@ Result<TraceOptions> UnderstandTrace(const RawOptions& raw) {
     return Usage("It is one of wall, cpu.",
                  "traced calls do not tell who had the interpreter's lock: --mode gil");
   }
+  if (!raw.mode.empty() && !ModeByName(raw.mode)) {
+    return Usage("It is one of wall, cpu.", "mode '{}' is not known", raw.mode);
+  }
   if (raw.idle) {
     return Usage("Leave it out.",
                  "--idle has no effect: no thread whose calls are traced is left "

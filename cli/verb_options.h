@@ -18,8 +18,11 @@ using Words = std::span<const std::string>;
 /// The verb's help: `usage` behind the name of the program, `examples` at the end.
 void Describe(CLI::App& app, const std::string& usage, const std::string& examples);
 
-void AddView(CLI::App& app, RawOptions& raw);
-void AddOutput(CLI::App& app, RawOptions& raw);
+/// What a verb reports of: it offers nothing that it refuses.
+enum class Of { kSamples, kCalls, kEither };
+
+void AddView(CLI::App& app, Of of, RawOptions& raw);
+void AddOutput(CLI::App& app, Of of, RawOptions& raw);
 void AddQuiet(CLI::App& app, RawOptions& raw);
 /// What `attach` and `run` share: sampling, view and output.
 void AddRecording(CLI::App& app, RawOptions& raw);

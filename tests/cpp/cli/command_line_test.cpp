@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using Words = std::vector<std::string>;
 
@@ -47,6 +48,25 @@ TEST(CommandLine, HelpAndVersion) {
     EXPECT_THAT(help, HasSubstr("Examples:"));
     EXPECT_EQ(ParseAs<PrintAndExit>({"help", verb}).text, help);
   }
+}
+
+TEST(CommandLine, HelpOffersNothingThatIsRefused) {
+  const auto help = [](const char* verb) { return ParseAs<PrintAndExit>({verb, "--help"}).text; };
+  for (const char* of_samples : {"attach", "run"}) {
+    EXPECT_THAT(help(of_samples), HasSubstr("gil: time"));
+    EXPECT_THAT(help(of_samples), HasSubstr("--idle"));
+    EXPECT_THAT(help(of_samples), Not(HasSubstr("callgrind")));
+    EXPECT_THAT(help(of_samples), Not(HasSubstr("pstats")));
+  }
+  EXPECT_THAT(help("trace"), Not(HasSubstr("gil")));
+  EXPECT_THAT(help("trace"), Not(HasSubstr("--idle")));
+  EXPECT_THAT(help("trace"), HasSubstr(".json\n                           .callgrind .pstats\n"));
+  EXPECT_THAT(help("report"), HasSubstr("gil: time"));
+  EXPECT_THAT(help("report"), HasSubstr("calls also .callgrind .pstats"));
+  EXPECT_THAT(Refusal({"trace", "--idle", "a.py"}), HasSubstr("no thread whose calls are traced"));
+  const auto no_mode = ParseCommandLine(Words{"trace", "--mode", "all", "a.py"});
+  ASSERT_FALSE(no_mode);
+  EXPECT_EQ(no_mode.error().hint, "It is one of wall, cpu.");
 }
 
 TEST(CommandLine, HelpFitsEightyColumns) {
