@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/remote/permission.h"
 
+#include <dlfcn.h>
 #include <pwd.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,8 +77,8 @@ std::string AsRoot(const RefusalFacts& facts, const Hint& before) {
 }
 
 std::string BySetcap(const RefusalFacts& facts) {
-  return fmt::format("Or give the executable the one capability it needs ({}): {}", kSetcapPackage,
-                     SetcapCommand(facts.our_executable));
+  return fmt::format("Or give the executable the two capabilities it needs ({}): {}",
+                     kSetcapPackage, SetcapCommand(facts.our_executable));
 }
 
 /// How to get CAP_SYS_PTRACE.
@@ -146,6 +148,15 @@ Error ExplainPrivileged(const RefusalFacts& facts, std::string message) {
   return {ErrorCode::kPermission, std::move(message), std::move(hint.text)};
 }
 
+/// Whether this code is the executable's own, and not that of a library that it has loaded.
+bool IsInTheExecutable() {
+  Dl_info executable{}, ours{};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel gives addresses as numbers
+  return dladdr(reinterpret_cast<void*>(getauxval(AT_PHDR)), &executable) != 0 &&
+         dladdr(reinterpret_cast<void*>(&OurExecutable), &ours) != 0 &&
+         executable.dli_fbase == ours.dli_fbase;
+}
+
 }  // namespace
 
 std::string TracerOf(pid_t pid) {
@@ -174,8 +185,10 @@ Result<void> CheckFreeToTrace(pid_t pid) {
 }
 
 std::string OurExecutable() {
-  auto path = ReadLink("/proc/self/exe");
-  return path && path->ends_with("/pystrobe") ? *path : "";
+  if (!IsInTheExecutable()) return "";
+  const auto path = ReadLink("/proc/self/exe");
+  const bool can_be_named = path && path->starts_with('/') && access(path->c_str(), F_OK) == 0;
+  return can_be_named ? *path : "";
 }
 
 std::string SetcapCommand(const std::string& executable) {

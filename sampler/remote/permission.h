@@ -52,7 +52,8 @@ std::string TracerOf(pid_t pid);
 /// its threads cannot be stopped by ptrace then.
 Result<void> CheckFreeToTrace(pid_t pid);
 
-/// Absolute path of the running executable if that is `pystrobe`, and not a Python that imports it.
+/// Absolute path of the running executable, whatever its name, if this code is its own: empty in a
+/// Python that imports it, which must not be given rights, and where the file is gone.
 std::string OurExecutable();
 /// How to give `executable`, or the pystrobe of PATH if empty, the right to read other processes.
 std::string SetcapCommand(const std::string& executable);

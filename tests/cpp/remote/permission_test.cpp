@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <filesystem>
 
 namespace pystrobe::remote {
 namespace {
@@ -58,6 +59,11 @@ TEST(Refusal, NamesTheExecutableByItsPath) {
   EXPECT_THAT(hint, HasSubstr("sudo /opt/bin/pystrobe ... 77"));
   EXPECT_THAT(hint, HasSubstr("setcap cap_sys_ptrace,cap_dac_read_search+ep /opt/bin/pystrobe"));
   EXPECT_THAT(hint, HasSubstr("libcap2-bin"));
+  EXPECT_THAT(hint, HasSubstr("the two capabilities it needs"));
+}
+
+TEST(OurExecutable, IsKnownByWhateverName) {
+  EXPECT_EQ(OurExecutable(), std::filesystem::read_symlink("/proc/self/exe"));
 }
 
 TEST(Refusal, ByYamaNamesTheValueAndStartsWithRun) {
