@@ -303,11 +303,14 @@ std::string QualityLine(const Metadata& metadata, const Quality& quality) {
 
 std::string HowToGetMore(const Metadata& metadata, const Quality& quality) {
   if (WhyFewer(metadata, quality) != Fewer::kToHoldTheLimit || ManyLost(quality)) return "";
-  return fmt::format(
-      "For more samples: record with -r {:.6g} and without --max-overhead, which lifts the limit; "
-      "the "
-      "cost is told after the run",
-      metadata.wanted_rate_hz);
+  // What those have who ask for neither; a rate of their own goes without a limit.
+  constexpr double kDefaultRateHz = 1000, kDefaultLimit = 0.01;
+  const bool by_default =
+      metadata.wanted_rate_hz == kDefaultRateHz && metadata.max_overhead == kDefaultLimit;
+  return fmt::format("For more samples: record with -r {:.6g}{}; the cost is told after the run",
+                     metadata.wanted_rate_hz,
+                     by_default ? ", which lifts the default limit"
+                                : " and without --max-overhead, which lifts the limit");
 }
 
 std::string OriginLine(const Metadata& metadata) {

@@ -115,14 +115,17 @@ TEST(QualityLineTest, AnIdleProgramLacksNothing) {
 }
 
 TEST(HowToGetMore, TellsWhereALimitKeptTheRateLow) {
-  const Metadata metadata{.wanted_rate_hz = 1000, .max_overhead = 0.01};
   Quality quality = GoodRun();
   quality.final_rate_hz = 500;
   quality.limited_ns = 1;
-  EXPECT_EQ(
-      HowToGetMore(metadata, quality),
-      "For more samples: record with -r 1000 and without --max-overhead, which lifts the limit; "
-      "the cost is told after the run");
+  EXPECT_EQ(HowToGetMore({.wanted_rate_hz = 1000, .max_overhead = 0.01}, quality),
+            "For more samples: record with -r 1000, which lifts the default limit; the cost is "
+            "told after the run");
+  for (const Metadata& asked : {Metadata{.wanted_rate_hz = 1000, .max_overhead = 0.02},
+                                Metadata{.wanted_rate_hz = 1500, .max_overhead = 0.01}}) {
+    EXPECT_THAT(HowToGetMore(asked, quality),
+                HasSubstr(" and without --max-overhead, which lifts"));
+  }
   EXPECT_EQ(HowToGetMore({.wanted_rate_hz = 1000}, GoodRun()), "") << "nothing was limited";
 }
 
