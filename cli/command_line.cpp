@@ -195,8 +195,8 @@ Result<Command> ParseTrace(Words words) {
   AddPython(app, raw);
   app.add_option(
          "--engine", raw.engine,
-         "What tells of the calls: auto, setprofile,\nframe-eval (to 3.11), monitoring (from "
-         "3.12 on)")
+         "What tells of the calls: auto, setprofile,\nframe-eval (up to 3.11, but not 3.11.0 to "
+         "3.11.3),\nmonitoring (from 3.12 on)")
       ->type_name("NAME")
       ->group("Tracing");
   app.add_flag("--builtins", raw.builtins, "Functions of C too, each of which costs time")

@@ -75,9 +75,10 @@ class Tracer:
 
     :param builtins: functions of C too, each of which costs time as well.
     :param engine: ``"monitoring"`` (sys.monitoring, from 3.12 on) takes a tool id that is free, and
-        nobody's; ``"frame-eval"`` (PEP 523, up to 3.11) evaluates with what was set before, and
-        hands over to ``"setprofile"`` where the C stack runs short; ``"setprofile"``
-        (PyEval_SetProfile) is there on every version. ``"auto"``: the cheapest that can be had.
+        nobody's; ``"frame-eval"`` (PEP 523, up to 3.11, but not 3.11.0 to 3.11.3) evaluates with
+        what was set before, and hands over to ``"setprofile"`` where the C stack runs short;
+        ``"setprofile"`` (PyEval_SetProfile) is there on every version. ``"auto"``: the cheapest
+        that can be had.
     :param include: only functions that one of these patterns fits, ``exclude``: none that one
         fits. A pattern is a shell's, in which ``*`` matches slashes too: for the file as the
         function has it, or its qualified name; or it names a directory that the file is below. What

@@ -69,6 +69,12 @@ TEST(CommandLine, HelpOffersNothingThatIsRefused) {
   EXPECT_EQ(no_mode.error().hint, "It is one of wall, cpu.");
 }
 
+TEST(CommandLine, HelpTellsWhichReleasesHaveAnEngine) {
+  const std::string help = ParseAs<PrintAndExit>({"trace", "--help"}).text;
+  EXPECT_THAT(help, HasSubstr("frame-eval (up to 3.11, but not 3.11.0 to 3.11.3),"));
+  EXPECT_THAT(help, HasSubstr("monitoring (from 3.12 on)"));
+}
+
 TEST(CommandLine, HelpFitsEightyColumns) {
   for (const Words& words :
        {Words{}, Words{"attach", "-h"}, Words{"run", "-h"}, Words{"trace", "-h"},
