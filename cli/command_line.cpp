@@ -191,7 +191,7 @@ Result<Command> ParseTrace(Words words) {
            "  pystrobe trace script.py --its-own-options\n"
            "  pystrobe trace -o out.html -o out.strobe -m package.module\n"
            "  pystrobe trace --builtins --mode cpu script.py\n"
-           "Child processes are not traced, nor is what a killed program did.\n");
+           "Child processes are not traced, nor, without --timeline, is what a killed program did.\n");
   AddPython(app, raw);
   app.add_option(
          "--engine", raw.engine,

@@ -84,7 +84,7 @@ Result<std::vector<OutputRequest>> UnderstandOutputs(const RawOptions& raw) {
     if (!named) {
       return Usage(
           "It is one of html, strobe, speedscope, pprof, collapsed, json; of calls also "
-          "callgrind, pstats.",
+          "callgrind, pstats, trace-events, perfetto.",
           "format '{}' is not known", raw.format);
     }
     if (raw.outputs.size() > 1) {
@@ -100,7 +100,7 @@ Result<std::vector<OutputRequest>> UnderstandOutputs(const RawOptions& raw) {
     if (!format) {
       return Usage(
           "End it in .html, .strobe, .speedscope.json, .pb.gz, .collapsed or .json, of calls also "
-          ".callgrind or .pstats, or name the format with -f.",
+          ".callgrind .pstats .trace.json or .perfetto-trace, or name the format with -f.",
           "the name of {} does not tell its format", path == "-" ? "standard output" : path);
     }
     for (const OutputRequest& other : outputs) {

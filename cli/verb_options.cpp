@@ -187,14 +187,14 @@ void AddOutput(CLI::App& app, Of of, RawOptions& raw) {
   app.add_option("-o,--output", raw.outputs,
                  with_those_of_calls("Write a file, may be repeated: .html .strobe\n"
                                      ".speedscope.json .pb.gz .collapsed .json",
-                                     ".callgrind .pstats"))
+                                     ".callgrind .pstats .trace.json\n.perfetto-trace"))
       ->type_name("FILE")
       ->allow_extra_args(false)
       ->group(group);
   app.add_option("-f,--format", raw.format,
                  with_those_of_calls("Format, if the file's name does not tell:\n"
                                      "html strobe speedscope pprof collapsed json",
-                                     "callgrind pstats"))
+                                     "callgrind pstats trace-events\nperfetto"))
       ->type_name("FORMAT")
       ->group(group);
   app.add_option("--unit", raw.unit,
