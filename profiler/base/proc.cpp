@@ -89,8 +89,8 @@ std::optional<Mapping> ParseMapping(std::string_view line) {
 }
 
 /// Field `index` of the fields behind the name in a stat file: 0 is the state (field 3 of proc(5)).
-constexpr size_t kState = 0, kParent = 1, kUserTicks = 11, kSystemTicks = 12, kChildUserTicks = 13,
-                 kChildSystemTicks = 14, kStartTicks = 19, kProcessor = 36;
+constexpr size_t kState = 0, kParent = 1, kFlags = 6, kUserTicks = 11, kSystemTicks = 12,
+                 kChildUserTicks = 13, kChildSystemTicks = 14, kStartTicks = 19, kProcessor = 36;
 
 }  // namespace
 
@@ -119,9 +119,9 @@ std::optional<TaskStat> ParseTaskStat(std::string_view text) {
   text.remove_prefix(name_end + 1);
   std::array<std::string_view, kProcessor + 1> fields;
   for (std::string_view& field : fields) field = TakeWord(text);
-  uint64_t child_user_ticks = 0, child_system_ticks = 0;
+  uint64_t flags = 0, child_user_ticks = 0, child_system_ticks = 0;
   if (fields[kState].size() != 1 || !ParseNumber(fields[kParent], stat.parent) ||
-      !ParseNumber(fields[kUserTicks], stat.user_ticks) ||
+      !ParseNumber(fields[kFlags], flags) || !ParseNumber(fields[kUserTicks], stat.user_ticks) ||
       !ParseNumber(fields[kSystemTicks], stat.system_ticks) ||
       !ParseNumber(fields[kChildUserTicks], child_user_ticks) ||
       !ParseNumber(fields[kChildSystemTicks], child_system_ticks) ||
@@ -131,6 +131,8 @@ std::optional<TaskStat> ParseTaskStat(std::string_view text) {
   }
   stat.child_ticks = child_user_ticks + child_system_ticks;
   stat.state = fields[kState][0];
+  constexpr uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD, include/linux/sched.h
+  stat.is_kernel_thread = (flags & kKernelThread) != 0;
   return stat;
 }
 
@@ -198,7 +200,8 @@ Result<ProcessStatus> ReadTaskStatus(pid_t pid, pid_t tid) {
 }
 
 Result<ScopedFd> OpenForReading(const std::string& path) {
-  ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  // Not blocking: a pipe in the place of a file would be waited for without end.
+  ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!fd.valid()) return FailToOpen(errno, "opening", path);
   return fd;
 }

@@ -41,6 +41,7 @@ struct TaskStat {
   std::string name;  ///< the kernel's name of the thread, at most 15 bytes
   char state = '?';
   pid_t parent = 0;
+  bool is_kernel_thread = false;
   uint64_t user_ticks = 0, system_ticks = 0;
   uint64_t child_ticks = 0;  ///< CPU time of the children that ended and were waited for
   uint64_t start_ticks = 0;  ///< with the pid, identifies a process for good

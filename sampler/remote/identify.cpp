@@ -93,8 +93,7 @@ std::optional<Error> WhyNoProgram(pid_t pid) {
                              pid, stat->name, stat->parent),
                  {}};
   }
-  constexpr pid_t kKernelThreads = 2;  // kthreadd, the parent of all
-  if (pid == kKernelThreads || stat->parent == kKernelThreads) {
+  if (stat->is_kernel_thread) {
     return Error{ErrorCode::kNotPython,
                  fmt::format("process {} ({}) is a thread of the kernel", pid, stat->name),
                  {}};

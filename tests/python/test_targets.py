@@ -171,6 +171,20 @@ def test_in_a_pid_namespace_of_its_own(interpreter: Interpreter) -> None:
 
 
 @ROOT_ONLY
+def test_the_second_process_of_a_container_is_none_of_the_kernel(
+    pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    """Elsewhere that is kthreadd, and its children are threads of the kernel."""
+    script = f"{newest.path} -c 'import time; time.sleep(60)' & sleep 0.5; {{}} dump $!; kill $!"
+    command = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"]
+    done = subprocess.run(
+        [*command, script.format(pystrobe.executable)], capture_output=True, text=True, timeout=60
+    )
+    assert "pid 2," in done.stdout, done
+    assert "<module>" in done.stdout
+
+
+@ROOT_ONLY
 def test_threads_that_come_and_go_in_a_pid_namespace(
     pystrobe: Pystrobe, newest: Interpreter
 ) -> None:

@@ -65,6 +65,15 @@ TEST(TaskStat, ANameWithBracketsAndBlanks) {
   EXPECT_EQ(stat->child_ticks, 11U);
   EXPECT_EQ(stat->start_ticks, 123456U);
   EXPECT_EQ(stat->processor, 3);
+  EXPECT_FALSE(stat->is_kernel_thread);
+}
+
+TEST(TaskStat, TellsAThreadOfTheKernel) {
+  const auto stat = ParseTaskStat(
+      "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 9 0 0 20 0 1 0 1 0 0 18446744073709551615 0 0 0 "
+      "0 0 0 0 2147483647 0 0 0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
+  ASSERT_TRUE(stat);
+  EXPECT_TRUE(stat->is_kernel_thread);
 }
 
 TEST(TaskStat, CutOffOrForeignTextIsRefused) {

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -194,6 +195,14 @@ TEST(ElfFile, OtherFilesAreNone) {
   EXPECT_FALSE(ElfFile::Open("/proc/self/status"));
   EXPECT_FALSE(ElfFile::Open("/dev/null"));
   EXPECT_FALSE(ElfFile::Open("/no/such/file"));
+}
+
+// A program may have put one in the place of a library of its own.
+TEST(ElfFile, APipeIsNotWaitedFor) {
+  const std::string path = fmt::format("{}/pipe-{}", ::testing::TempDir(), getpid());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_FALSE(ElfFile::Open(path));
+  unlink(path.c_str());
 }
 
 // As libdw does in a process that samples itself: a file that is read is not loaded there.
