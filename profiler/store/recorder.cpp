@@ -77,18 +77,19 @@ Result<int> Recorder::BeginMemory(const Error& error) {
 
 Result<void> Recorder::Append(const Tables& tables, std::span<const Sample> samples,
                               const Quality& so_far) {
-  if (!failure_) {
-    recent_.insert(recent_.end(), samples.begin(), samples.end());
-    while (!recent_.empty() && !samples.empty() &&
-           recent_.front().time_ns < samples.back().time_ns - kHeldBackNs) {
-      recent_.pop_front();
-      ++recent_begin_;
-    }
-  }
+  if (!failure_) recent_.insert(recent_.end(), samples.begin(), samples.end());
   auto appended = writer_->Append(tables, samples, so_far);
   if (!appended && !failure_) appended = MoveToMemory(appended.error(), tables, so_far);
+  ForgetOld();
   whole_ = whole_ && appended;
   return appended;
+}
+
+void Recorder::ForgetOld() {
+  while (!recent_.empty() && recent_.front().time_ns < recent_.back().time_ns - kHeldBackNs) {
+    recent_.pop_front();
+    ++recent_begin_;
+  }
 }
 
 Result<void> Recorder::AppendCalls(const Tables& tables, ThreadIndex thread,

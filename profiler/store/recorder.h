@@ -61,6 +61,7 @@ class Recorder final : public TimelineSink {
   Result<void> BeginFile();
   Result<int> BeginMemory(const Error& error);
   void TellPlace(int fd) const;
+  void ForgetOld();
   Result<void> MoveToMemory(const Error& error, const Tables& tables, const Quality& so_far);
   Result<void> CopyToMemory(int full, const Tables& tables, const Quality& so_far);
 

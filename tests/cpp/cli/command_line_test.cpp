@@ -60,7 +60,8 @@ TEST(CommandLine, HelpOffersNothingThatIsRefused) {
   }
   EXPECT_THAT(help("trace"), Not(HasSubstr("gil")));
   EXPECT_THAT(help("trace"), Not(HasSubstr("--idle")));
-  EXPECT_THAT(help("trace"), HasSubstr(".json\n                           .callgrind .pstats .trace.json\n"));
+  EXPECT_THAT(help("trace"),
+              HasSubstr(".json\n                           .callgrind .pstats .trace.json\n"));
   EXPECT_THAT(help("report"), HasSubstr("gil: time"));
   EXPECT_THAT(help("report"), HasSubstr("calls also .callgrind .pstats"));
   EXPECT_THAT(Refusal({"trace", "--idle", "a.py"}), HasSubstr("no thread whose calls are traced"));

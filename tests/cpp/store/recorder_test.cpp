@@ -95,6 +95,28 @@ TEST_P(RecorderTest, AFullDiskLosesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(AfterSeconds, RecorderTest, ::testing::Values(-1, 0, 1, 2, 5, 8));
 
+// As where samples had to wait until their functions had names.
+TEST_F(RecorderTest, AFullDiskLosesNothingOfManySecondsAtOnce) {
+  testing::MakeThread(tables_, 4711, "MainThread");
+  Recorder recorder(MakeFile(), "test", stop_);
+  ASSERT_TRUE(recorder.Begin(metadata_));
+  const StackId stack = testing::MakeStack(tables_, {{"main"}});
+  for (int i = 1; i <= 1000; ++i) {
+    all_.push_back({.time_ns = i * 10'000'000LL,
+                    .wall_ns = 10'000'000,
+                    .cpu_ns = 10'000'000,
+                    .thread = ThreadIndex{0},
+                    .stack = stack,
+                    .flags = kSampleOnCpu});
+  }
+  FillDisk();
+  ASSERT_TRUE(recorder.Append(tables_, all_, {}));
+  ASSERT_TRUE(recorder.Finish(tables_, {.complete = true}));
+  EXPECT_TRUE(recorder.failure());
+  EXPECT_TRUE(recorder.whole());
+  EXPECT_EQ(ReadBack(recorder.TakeFd(), tables_), all_);
+}
+
 // No more files may be opened, so there is no memory to move to.
 TEST_F(RecorderTest, WhatTheFileHoldsStaysReachableWithoutMemory) {
   testing::MakeThread(tables_, 4711, "MainThread");
