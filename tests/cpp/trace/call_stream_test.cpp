@@ -242,7 +242,7 @@ class Slow final : public TimelineSink {
     return {};
   }
   Result<void> Finish(const Tables&, const Quality&) override { return {}; }
-  size_t taken = 0;
+  std::atomic<size_t> taken = 0;
   size_t fails_after = 0;
 };
 
