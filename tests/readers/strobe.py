@@ -128,6 +128,9 @@ class Reader:
         self.highest = 0
         self.times: dict[int, int] = {}
         self.version = 0
+        self.calls: list[str] = []
+        self.open_calls: dict[int, tuple[int, int]] = {}
+        self.last_entered: dict[int, int] = {}
         self.due: list[int] = []
         self.series = [0, 1, 1]
         self.draws_left = 0
@@ -147,7 +150,9 @@ class Reader:
             assert not content.more()
             if kind == b"H":
                 self.read_metadata(In(columns[0]))
-            else:
+            elif kind == b"c":
+                self.read_calls(*(In(column) for column in columns[:4]))
+            elif kind in b"DE":
                 self.read_definitions([In(column) for column in columns])
                 self.read_samples(columns)
                 self.read_quality(In(columns[QUALITY]))
@@ -164,8 +169,26 @@ class Reader:
         ]
         out.append(f"start unix {column.zigzag()} monotonic {column.zigzag()}")
         out.append(f"rate {column.rate():g} overhead {column.rate():g} cpus {column.varint()}")
-        if column.more() and column.varint():
-            out.append("native")
+        for flag in ("native", "timeline"):
+            if column.more() and column.varint():
+                out.append(flag)
+
+    def read_calls(self, groups: In, moves: In, stacks: In, times: In) -> None:
+        while groups.more():
+            thread = groups.varint()
+            for _ in range(groups.varint()):
+                time, stack = self.open_calls.get(thread, (0, 0))
+                move = moves.u8()
+                if move == 0:
+                    to = self.stacks[stack][0]
+                elif move == 1:
+                    to = self.last_entered[stack]
+                else:
+                    to = stack + stacks.zigzag()
+                    self.last_entered[stack] = to
+                time += times.varint()
+                self.open_calls[thread] = time, to
+                self.calls.append(f"call thread {thread} time {time} stack {to}")
 
     def read_quality(self, column: In) -> None:
         for name in self.quality:
@@ -318,7 +341,7 @@ class Reader:
             out.append(f"stack {i} parent {parent} frame {frame}")
         for i, (tid, interpreter, name) in enumerate(self.threads):
             out.append(f"thread {i} tid {tid} interpreter {interpreter} name {name}")
-        out += self.samples
+        out += self.samples + self.calls
         for names in COUNTERS, DURATIONS:
             out.append("quality " + " ".join(f"{name} {self.quality[name]}" for name in names))
         complete = str(self.complete).lower()
