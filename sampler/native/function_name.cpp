@@ -7,6 +7,9 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <optional>
+
+#include "profiler/base/ascii.h"
 
 namespace pystrobe::native {
 namespace {
@@ -106,6 +109,91 @@ class Shortener {
   bool is_broken_ = false;
 };
 
+// What compilers and linkers call the parts of a function, copies of it for some of its arguments
+// and local ones of the same name; most have a number behind.
+constexpr std::array<std::string_view, 9> kSuffixes = {
+    "cold", "part", "constprop", "isra", "llvm", "lto_priv", "localalias", "clone", "resolver"};
+
+bool IsDigits(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return IsDigit(c); });
+}
+
+// "f.cold", "f.constprop.0.isra.0", "f@@GLIBC_2.17": f. Other dots belong to the name, as in Go's
+// and Rust's; what begins with one is the compiler's own.
+std::string_view WithoutSuffixes(std::string_view name) {
+  name = name.substr(0, name.find('@', 1));
+  for (std::string_view rest = name;;) {
+    const size_t dot = rest.rfind('.');
+    if (dot == std::string_view::npos || dot == 0) return name;
+    const std::string_view suffix = rest.substr(dot + 1);
+    rest = rest.substr(0, dot);
+    if (std::ranges::find(kSuffixes, suffix) != kSuffixes.end()) {
+      name = rest;
+    } else if (!IsDigits(suffix)) {
+      return name;
+    }
+  }
+}
+
+// Names can double with each time that they refer to a part of themselves.
+constexpr size_t kMostUnderstood = size_t{1} << 20;
+constexpr size_t kMostShown = 4096;
+
+std::optional<std::string> Demangle(const std::string& symbol) {
+  int status = 0;
+  const std::unique_ptr<char, Free> demangled(
+      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status));
+  if (status != 0) return std::nullopt;
+  const std::string_view name(demangled.get());
+  if (name.size() > kMostUnderstood) return std::nullopt;
+  return std::string(name);
+}
+
+std::string Cut(std::string name) {
+  if (name.size() <= kMostShown) return name;
+  name.resize(kMostShown);
+  return name + "...";
+}
+
+// Rust up to the mangling "v0": C++'s, with a hash as the last part ("::h0123456789abcdef"), and
+// what C++ has no letters for written out (rustc, symbol_mangling/legacy.rs).
+constexpr size_t kRustHash = 3 + 16;
+
+bool IsRust(std::string_view name) {
+  if (name.size() <= kRustHash) return false;
+  const std::string_view hash = name.substr(name.size() - kRustHash);
+  return hash.starts_with("::h") && std::ranges::all_of(hash.substr(3), [](char c) {
+           return IsDigit(c) || (c >= 'a' && c <= 'f');
+         });
+}
+
+struct RustEscape {
+  std::string_view written, meant;
+};
+constexpr std::array kRustEscapes = {
+    RustEscape{"..", "::"},   RustEscape{"$LT$", "<"},   RustEscape{"$GT$", ">"},
+    RustEscape{"$RF$", "&"},  RustEscape{"$BP$", "*"},   RustEscape{"$LP$", "("},
+    RustEscape{"$RP$", ")"},  RustEscape{"$C$", ","},    RustEscape{"$u20$", " "},
+    RustEscape{"$u27$", "'"}, RustEscape{"$u5b$", "["},  RustEscape{"$u5d$", "]"},
+    RustEscape{"$u7b$", "{"}, RustEscape{"$u7d$", "}"},  RustEscape{"$u3b$", ";"},
+    RustEscape{"$u2b$", "+"}, RustEscape{"$u22$", "\""}, RustEscape{"$u7e$", "~"},
+};
+
+std::string RustName(std::string_view name) {
+  name.remove_suffix(kRustHash);
+  std::string decoded;
+  while (!name.empty()) {
+    // A part may not begin with an escape, so that such a one has this before it.
+    const bool begins_part = decoded.empty() || decoded.ends_with("::");
+    if (begins_part && name.starts_with("_$")) name.remove_prefix(1);
+    const auto escape = std::ranges::find_if(
+        kRustEscapes, [name](const RustEscape& one) { return name.starts_with(one.written); });
+    decoded += escape == kRustEscapes.end() ? name.substr(0, 1) : escape->meant;
+    name.remove_prefix(escape == kRustEscapes.end() ? 1 : escape->written.size());
+  }
+  return decoded;
+}
+
 }  // namespace
 
 std::string ShortName(std::string_view demangled) {
@@ -114,14 +202,11 @@ std::string ShortName(std::string_view demangled) {
 }
 
 std::string FunctionName(const char* symbol) {
-  const std::string_view name(symbol);
-  // "f.cold", "f.part.0", "f.constprop.0", "f@@GLIBC_2.17": f. What begins with a dot is the
-  // compiler's own.
-  const std::string whole(name.substr(0, name.find_first_of(".@", 1)));
-  int status = 0;
-  const std::unique_ptr<char, Free> demangled(
-      abi::__cxa_demangle(whole.c_str(), nullptr, nullptr, &status));
-  return status == 0 ? ShortName(demangled.get()) : whole;
+  const std::string whole(WithoutSuffixes(symbol));
+  const std::optional<std::string> demangled = Demangle(whole);
+  if (!demangled) return Cut(whole);
+  if (IsRust(*demangled)) return Cut(RustName(*demangled));
+  return Cut(ShortName(*demangled));
 }
 
 }  // namespace pystrobe::native

@@ -9,7 +9,8 @@
 namespace pystrobe::native {
 
 /// The function that a symbol stands for: demangled, without what compilers add to the parts that
-/// they split it into, and as ShortName has it.
+/// they split it into, and as ShortName has it; Rust's as Rust has it, without the hash. At most
+/// some 4 KiB of it.
 std::string FunctionName(const char* symbol);
 
 /// A demangled C++ name without result and parameters: "ns::f<int>" of

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/native/function_name.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
 
 namespace pystrobe::native {
 namespace {
@@ -14,6 +18,44 @@ TEST(FunctionNameTest, IsTheFunctionsWhateverTheCompilerMadeOfIt) {
   EXPECT_EQ(FunctionName("lookup.constprop.0.isra.0"), "lookup");
   EXPECT_EQ(FunctionName("clock_nanosleep@@GLIBC_2.17"), "clock_nanosleep");
   EXPECT_EQ(FunctionName(".L5"), ".L5");
+}
+
+TEST(FunctionNameTest, LeavesOutNothingThatIsPartOfTheName) {
+  EXPECT_EQ(FunctionName("runtime.mallocgc"), "runtime.mallocgc");
+  EXPECT_EQ(FunctionName("main.(*Tree).Walk.func1"), "main.(*Tree).Walk.func1");
+  EXPECT_EQ(FunctionName("lookup.v2"), "lookup.v2");
+  EXPECT_EQ(FunctionName("lookup.2"), "lookup.2");
+  EXPECT_EQ(FunctionName("lookup.llvm.1234567890"), "lookup");
+}
+
+TEST(FunctionNameTest, OfRustIsWhatRustCallsIt) {
+  EXPECT_EQ(FunctionName("_ZN5alloc6string6String4push17h0123456789abcdefE"),
+            "alloc::string::String::push");
+  EXPECT_EQ(FunctionName("_ZN58_$LT$alloc..string..String$u20$as$u20$core..fmt..Debug$GT$3fmt"
+                         "17h0123456789abcdefE"),
+            "<alloc::string::String as core::fmt::Debug>::fmt");
+  EXPECT_EQ(
+      FunctionName("_ZN4core3ptr43drop_in_place$LT$$RF$$u5b$u8$u3b$4$u5d$$GT$17h0123456789abcdefE"
+                   ".llvm.7"),
+      "core::ptr::drop_in_place<&[u8;4]>");
+}
+
+// f<A<int, int>, A<A<int, int>, A<int, int>>, ...>: each twice as long as the one before.
+std::string DoublingName(size_t levels) {
+  constexpr std::string_view kDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  std::string symbol = "_Z1fI1AIiiE";
+  for (size_t i = 1; i <= levels; ++i) {
+    symbol += fmt::format("S0_IS{0}_S{0}_E", kDigits[i]);
+  }
+  return symbol + "Evv";
+}
+
+TEST(FunctionNameTest, ThatDoublesWithEachPartIsBounded) {
+  const std::string some = FunctionName(DoublingName(9).c_str());
+  EXPECT_TRUE(some.starts_with("f<A<int, int>, A<A<int, int>, A<int, int> >,")) << some;
+  EXPECT_TRUE(some.ends_with("...")) << some;
+  EXPECT_LT(some.size(), 5000U);
+  EXPECT_EQ(FunctionName(DoublingName(18).c_str()), DoublingName(18));
 }
 
 TEST(ShortNameTest, LeavesOutResultsParametersAndQualifiers) {
