@@ -206,12 +206,18 @@ class Tracer:
         return self._tables(merged=False)
 
     def call_counts(self) -> dict[str, int]:
-        """How often each Python function was called, by ``"line:name"`` of its ``def``."""
+        """How often each Python function was called, by ``"line:name"`` of its ``def``; by
+        ``"file:line:name"`` where several files have one like that."""
+        rows = [row for row in self.stats() if row.line and row.calls]
+        files: dict[tuple[int, str], set[str]] = {}
+        for row in rows:
+            files.setdefault((row.line, row.function), set()).add(row.file)
         counts: dict[str, int] = {}
-        for row in self.stats():
-            if row.line and row.calls:
-                key = f"{row.line}:{row.function}"
-                counts[key] = counts.get(key, 0) + row.calls
+        for row in rows:
+            key = f"{row.line}:{row.function}"
+            if len(files[row.line, row.function]) > 1:
+                key = f"{row.file}:{key}"
+            counts[key] = counts.get(key, 0) + row.calls
         return counts
 
     def print(

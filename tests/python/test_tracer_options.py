@@ -205,3 +205,24 @@ except pystrobe.Error as error:
     assert "one of auto, setprofile, frame-eval, monitoring" in said.stdout
     assert "include=['a.py']" in said.stdout
     assert "there is nothing yet" in said.stdout
+
+
+def test_functions_of_two_files_are_counted_apart() -> None:
+    counts = answer(
+        """
+import pystrobe, json
+for name in ("one.py", "other.py"):
+    exec(compile("def f(): pass", name, "exec"), space := {})
+    globals()[name[0:3]] = space["f"]
+def alone(): pass
+with pystrobe.Tracer() as tracer:
+    for i in range(3): one()
+    for i in range(5): oth()
+    alone()
+print(json.dumps(tracer.call_counts()))
+"""
+    )
+    assert counts["one.py:1:f"] == 3
+    assert counts["other.py:1:f"] == 5
+    assert [count for key, count in counts.items() if key.endswith(":alone")] == [1]
+    assert "<string>" not in "".join(counts)
