@@ -8,6 +8,8 @@
 // The recording has the threads mixed; the file wants them one after the other, each as two arrays.
 // So one pass counts runs, then each further pass gathers as many threads as fit in memory, and a
 // thread too large for that is streamed: a pass for its stacks, a pass for its weights.
+//
+// A timeline becomes `evented` profiles of elapsed time: each call opens and closes.
 #include "profiler/write/speedscope.h"
 
 #include <algorithm>
@@ -15,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "profiler/analyze/spans.h"
 #include "profiler/base/wrapping.h"
 #include "profiler/write/function_stacks.h"
 #include "profiler/write/json_writer.h"
@@ -63,12 +66,17 @@ class SpeedscopeWriter {
   }
 
   Result<void> Run(uint64_t runs_in_memory) {
-    if (auto counted = CountRuns(); !counted) return counted;
+    const bool has_each_call =
+        profile_.recording->metadata().timeline && options_.mode == Mode::kWall;
+    if (!has_each_call) {
+      if (auto counted = CountRuns(); !counted) return counted;
+    }
     json_.BeginObject();
     WriteHead();
     WriteFrames();
     json_.NewLine().Key("profiles").BeginArray();
-    if (auto written = WriteThreads(runs_in_memory); !written) return written;
+    const auto written = has_each_call ? WriteCalls() : WriteThreads(runs_in_memory);
+    if (!written) return written;
     json_.EndArray().EndObject();
     out_.Append('\n');
     return out_.Finish();
@@ -159,6 +167,32 @@ class SpeedscopeWriter {
     }
     if (written_runs == 0) WriteNothing();
     return {};
+  }
+
+  // A pass for each thread: their events stand one after the other.
+  Result<void> WriteCalls() {
+    const auto end_ns = static_cast<uint64_t>(std::max<int64_t>(profile_.until_ns, 0));
+    for (size_t slot = 0; slot < summaries_.size() && out_.ok(); ++slot) {
+      const ThreadIndex thread = profile_.threads[slot].thread;
+      json_.NewLine().BeginObject().Field("type", "evented");
+      json_.Field("name", ThreadLabel(tables_.thread(thread), tables_));
+      json_.Field("unit", "nanoseconds").Field("startValue", 0).Field("endValue", end_ns);
+      json_.NewLine().Key("events").BeginArray();
+      auto read = ForEachEdge(*profile_.recording, [&](const Span& span, bool begins) {
+        if (span.thread == thread && out_.ok()) WriteEdge(span, begins);
+      });
+      if (!read) return read;
+      json_.EndArray().EndObject();
+    }
+    if (summaries_.empty()) WriteNothing();
+    return {};
+  }
+
+  void WriteEdge(const Span& span, bool begins) {
+    const FunctionId function = tables_.frame(tables_.stack(span.stack).frame).function;
+    json_.BeginObject().Field("type", begins ? "O" : "C");
+    json_.Field("frame", frame_of_function_[ToIndex(function)]);
+    json_.Field("at", begins ? span.begin_ns : span.end_ns).EndObject();
   }
 
   // The page wants at least one profile to show.

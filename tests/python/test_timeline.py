@@ -152,6 +152,30 @@ def test_perfetto_reads_what_chrome_tracing_does(pystrobe: Pystrobe, tmp_path: P
     assert {thread.thread_name for thread in threads if thread.tid} == {"MainThread", "beside"}
 
 
+def test_speedscope_has_each_call_in_order(pystrobe: Pystrobe, tmp_path: Path) -> None:
+    recording = traced(pystrobe, tmp_path, PROGRAM)
+    path = recording.with_suffix(".speedscope.json")
+    pystrobe.succeed("report", str(recording), "-o", str(path))
+    found = json.loads(path.read_text())
+    names = [frame["name"] for frame in found["shared"]["frames"]]
+    assert len(found["profiles"]) == 2
+    steps = 0
+    for profile in found["profiles"]:
+        assert profile["type"] == "evented"
+        open_calls: list[int] = []
+        at = profile["startValue"]
+        for event in profile["events"]:
+            assert at <= event["at"] <= profile["endValue"]
+            at = event["at"]
+            if event["type"] == "O":
+                open_calls.append(event["frame"])
+                steps += names[event["frame"]] == "step"
+            else:
+                assert open_calls.pop() == event["frame"]
+        assert not open_calls
+    assert steps == 1000
+
+
 PROGRAM = """
 import threading
 def step(i): return i
