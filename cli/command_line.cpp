@@ -186,13 +186,13 @@ Result<Command> ParseTrace(Words words) {
       "Starts a program, traces every call of Python, and reports on stderr when it\n"
       "has ended: exact counts, elapsed and CPU time. Its input, output and exit status\n"
       "are its own. The interpreter must have the Python package pystrobe.");
-  Describe(
-      app, "trace [options] SCRIPT | -m MODULE  [args]",
-      "Examples:\n"
-      "  pystrobe trace script.py --its-own-options\n"
-      "  pystrobe trace -o out.html -o out.strobe -m package.module\n"
-      "  pystrobe trace --builtins --mode cpu script.py\n"
-      "Child processes are not traced, nor, without --timeline, is what a killed program did.\n");
+  Describe(app, "trace [options] SCRIPT | -m MODULE  [args]",
+           "Examples:\n"
+           "  pystrobe trace script.py --its-own-options\n"
+           "  pystrobe trace -o out.html -o out.strobe -m package.module\n"
+           "  pystrobe trace --builtins --mode cpu script.py\n"
+           "Child processes are not traced; nor is what a killed program did, without\n"
+           "--timeline.\n");
   AddPython(app, raw);
   app.add_option(
          "--engine", raw.engine,
