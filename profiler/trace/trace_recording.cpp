@@ -95,8 +95,8 @@ Metadata MetadataOf(const TraceSession& session, Metadata metadata) {
   return metadata;
 }
 
-Result<void> RecordTrace(const TraceSession& session, const Metadata& metadata,
-                         const SeenBy& seen_by, FunctionRef<const FunctionFacts&(Key)> facts,
+Result<void> RecordTrace(const TraceSession& session, const SeenBy& seen_by,
+                         FunctionRef<const FunctionFacts&(Key)> facts,
                          FunctionRef<std::string(pid_t)> name_of_thread, RecordingSink& sink,
                          CallStream* timeline) {
   FunctionTables own_tables;
@@ -126,9 +126,6 @@ Result<void> RecordTrace(const TraceSession& session, const Metadata& metadata,
   quality.thread_ns = writer.wall_ns;
   quality.cpu_ns = writer.cpu_ns;
   quality.complete = true;
-  if (timeline == nullptr) {
-    if (auto begun = sink.Begin(MetadataOf(session, metadata)); !begun) return begun;
-  }
   if (auto done = sink.Append(definitions, writer.samples, quality); !done) return done;
   return sink.Finish(definitions, quality);
 }

@@ -24,12 +24,12 @@ struct SeenBy {
 /// it is of calls.
 Metadata MetadataOf(const TraceSession& session, Metadata metadata);
 
-/// Appends what was traced to `sink`, whole, from Begin to Finish: for each function and each way
-/// to it one sample that has its own wall and CPU time, and as its count the calls that began.
-/// After TraceSession::Stop. With a `timeline`, which has written into `sink` and is stopped, Begin
-/// was called with MetadataOf.
-Result<void> RecordTrace(const TraceSession& session, const Metadata& metadata,
-                         const SeenBy& seen_by, FunctionRef<const FunctionFacts&(Key)> facts,
+/// Appends what was traced to `sink`, which has begun with MetadataOf, and finishes it: for each
+/// function and each way to it one sample that has its own wall and CPU time, and as its count the
+/// calls that began. After TraceSession::Stop. `timeline`: what has written into `sink` meanwhile,
+/// and is stopped.
+Result<void> RecordTrace(const TraceSession& session, const SeenBy& seen_by,
+                         FunctionRef<const FunctionFacts&(Key)> facts,
                          FunctionRef<std::string(pid_t)> name_of_thread, RecordingSink& sink,
                          CallStream* timeline = nullptr);
 

@@ -72,9 +72,9 @@ Result<ScopedFd> FileFor(std::optional<int> fd, bool timeline) {
   return own;
 }
 
-Metadata DescribeThisProcess() {
+Result<Metadata> DescribeThisProcess() {
   const auto target = remote::Target::Open(getpid());
-  if (!target) Raise(target.error());
+  if (!target) return std::unexpected(target.error());
   return remote::DescribeTarget(*target, PYSTROBE_VERSION, MonotonicNow());
 }
 
@@ -120,17 +120,26 @@ void CallTracer::Start(std::optional<int> fd) {
 }
 
 Result<void> CallTracer::StartTimeline(std::optional<int> fd) {
-  auto file = FileFor(fd, /*timeline=*/true);
-  if (!file) return std::unexpected(file.error());
-  recorder_ = std::make_unique<store::Recorder>(*std::move(file), "the recording", full_);
-  Metadata metadata = trace::MetadataOf(*session_, DescribeThisProcess());
-  metadata.timeline = true;
-  if (auto begun = recorder_->Begin(metadata); !begun) return begun;
+  auto recorder = BeginRecording(fd);
+  if (!recorder) return std::unexpected(recorder.error());
+  recorder_ = *std::move(recorder);
   auto timeline = trace::CallStream::Start(*recorder_, *this, session_->rate(), session_->begin());
   if (!timeline) return std::unexpected(timeline.error());
   timeline_ = *std::move(timeline);
   session_->TellEachCall(*timeline_);
   return {};
+}
+
+Result<std::unique_ptr<store::Recorder>> CallTracer::BeginRecording(std::optional<int> fd) {
+  auto file = FileFor(fd, options_.timeline);
+  if (!file) return std::unexpected(file.error());
+  auto process = DescribeThisProcess();
+  if (!process) return std::unexpected(process.error());
+  Metadata metadata = trace::MetadataOf(*session_, *std::move(process));
+  metadata.timeline = options_.timeline;
+  auto recorder = std::make_unique<store::Recorder>(*std::move(file), "the recording", full_);
+  if (auto begun = recorder->Begin(metadata); !begun) return std::unexpected(begun.error());
+  return recorder;
 }
 
 Result<void> CallTracer::Install() {
@@ -228,19 +237,16 @@ std::unique_ptr<Recording> CallTracer::MakeRecording(double ns_per_call, std::op
   ScopedFd made;
   if (options_.timeline) {
     if (recorder_ != nullptr) recorded_ = Record(std::move(recorder_), ns_per_call);
-    made = ValueOrRaise(FileFor(recorded_.get(), /*timeline=*/true));
+    made = ValueOrRaise(FileFor(recorded_.get(), options_.timeline));
   } else {
-    made = Record(std::make_unique<store::Recorder>(ValueOrRaise(FileFor(fd, /*timeline=*/false)),
-                                                    "the recording", full_),
-                  ns_per_call);
+    made = Record(ValueOrRaise(BeginRecording(fd)), ns_per_call);
   }
   return ValueOrRaise(Recording::Open(std::move(made), "the recording"));
 }
 
 ScopedFd CallTracer::Record(std::unique_ptr<store::Recorder> recorder, double ns_per_call) {
   const auto done = trace::RecordTrace(
-      *session_, timeline_ == nullptr ? DescribeThisProcess() : Metadata(),
-      {engine(), ns_per_call, trouble_},
+      *session_, {engine(), ns_per_call, trouble_},
       [this](trace::Key key) -> const trace::FunctionFacts& { return functions_->FactsOf(key); },
       [this](pid_t tid) { return NameOfThread(tid); }, *recorder, timeline_.get());
   if (!done) Raise(done.error());

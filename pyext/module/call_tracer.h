@@ -63,6 +63,7 @@ class CallTracer : private trace::CallStream::Functions {
  private:
   Result<void> Install();
   Result<void> StartTimeline(std::optional<int> fd);
+  Result<std::unique_ptr<store::Recorder>> BeginRecording(std::optional<int> fd);
   std::string NameOfThread(pid_t tid) const;
   const trace::TraceSession& Ended() const;
   void Hide();

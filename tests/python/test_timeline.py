@@ -207,8 +207,19 @@ def test_the_loading_of_the_program_is_not_in_it(pystrobe: Pystrobe, tmp_path: P
     events = as_events(pystrobe, traced(pystrobe, tmp_path, PROGRAM))
     spans = [event for event in events if event["ph"] == "X"]
     assert not [span for span in spans if "/pystrobe/" in span["args"]["file"]]
-    outermost = min(span["ts"] for span in spans if span["name"] == "<module>")
-    assert outermost >= 0
+    (module,) = (
+        one
+        for one in spans
+        if one["args"]["file"].endswith("/program.py") and one["name"] == "<module>"
+    )
+    around = [
+        span["name"]
+        for span in spans
+        if span["tid"] == module["tid"]
+        and span["ts"] < module["ts"]
+        and span["ts"] + span["dur"] > module["ts"] + module["dur"]
+    ]
+    assert around == []
 
 
 def test_a_format_of_timelines_is_enough_to_ask_for_one(pystrobe: Pystrobe, tmp_path: Path) -> None:
@@ -316,3 +327,25 @@ print(any(place.startswith(os.environ["TMPDIR"]) for place in found))
     )
     assert finished.stdout == "True\n"
     assert not list(tmp_path.iterdir())
+
+
+def test_one_that_cannot_begin_leaves_the_way_free() -> None:
+    code = """
+import resource, pystrobe
+def f(): pass
+tracer = pystrobe.Tracer(timeline=True)
+limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+with pystrobe.Tracer(): f()
+resource.setrlimit(resource.RLIMIT_NOFILE, (4, limits[1]))
+try:
+    tracer.start()
+    print("began")
+except pystrobe.Error as error:
+    print("refused")
+resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+with pystrobe.Tracer(timeline=True) as later: f()
+print([count for key, count in later.call_counts().items() if key.endswith(":f")])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "refused\n[1]\n"

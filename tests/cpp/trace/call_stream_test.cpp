@@ -16,6 +16,7 @@
 
 #include "profiler/trace/trace_session.h"
 #include "tests/cpp/support/memory_recording.h"
+#include "tests/cpp/trace/all_keys.h"
 
 namespace pystrobe::trace {
 namespace {
@@ -25,11 +26,6 @@ using testing::MemoryRecording;
 
 const char keys[] = "abcdefgh";
 Key KeyOf(char name) { return keys + (name - 'a'); }
-
-class AllKeys : public KeyWatch {
-  bool Admits(Key) override { return true; }
-  bool IsRefused(Key) override { return false; }
-};
 
 /// Functions are called by one letter.
 class Letters : public CallStream::Functions {

@@ -8,16 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/cpp/trace/all_keys.h"
+
 namespace pystrobe::trace {
 namespace {
 
 const char keys[] = "abc";
 Key KeyOf(char name) { return keys + (name - 'a'); }
-
-class NoWatch : public KeyWatch {
-  bool Admits(Key) override { return true; }
-  bool IsRefused(Key) override { return false; }
-};
 
 /// By the names of its functions, outermost first.
 class Kept : public RecordingSink {
@@ -49,7 +46,7 @@ class Kept : public RecordingSink {
 };
 
 TEST(TraceRecording, EachWayToAFunctionIsASampleOfItsCallsAndTimes) {
-  NoWatch watch;
+  AllKeys watch;
   TraceSession session({}, watch);
   ThreadTrace& trace = *session.BeginThread({});
   trace.Enter(KeyOf('a'));
@@ -72,8 +69,9 @@ TEST(TraceRecording, EachWayToAFunctionIsASampleOfItsCallsAndTimes) {
   Kept kept;
   Metadata metadata;
   metadata.pid = 42;
+  ASSERT_TRUE(kept.Begin(MetadataOf(session, metadata)));
   const auto done = RecordTrace(
-      session, metadata, {"a test", 30.0, "a hook was lost"},
+      session, {"a test", 30.0, "a hook was lost"},
       [&](Key key) -> const FunctionFacts& { return facts.at(key); },
       [](pid_t) { return std::string("the thread"); }, kept);
   ASSERT_TRUE(done);

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/cpp/trace/all_keys.h"
+
 namespace pystrobe::trace {
 namespace {
 
@@ -15,11 +17,6 @@ using std::chrono::milliseconds;
 
 const char keys[8] = {};
 Key KeyOf(size_t i) { return keys + i; }
-
-class NoWatch : public KeyWatch {
-  bool Admits(Key) override { return true; }
-  bool IsRefused(Key) override { return false; }
-};
 
 void Call(TraceSession& session, Key key) {
   ThreadTrace* trace = current_trace != nullptr ? current_trace : session.BeginThread({});
@@ -34,7 +31,7 @@ uint64_t CallsOf(const ThreadTrace& trace) {
 }
 
 TEST(TraceSession, EachThreadHasATraceOfItsOwn) {
-  NoWatch watch;
+  AllKeys watch;
   TraceSession session({}, watch);
   Call(session, KeyOf(0));
   std::vector<std::thread> threads;
@@ -53,7 +50,7 @@ TEST(TraceSession, EachThreadHasATraceOfItsOwn) {
 }
 
 TEST(TraceSession, AThreadThatEndedHasItsOwnEnd) {
-  NoWatch watch;
+  AllKeys watch;
   TraceSession session({}, watch);
   std::thread([&session] {
     Call(session, KeyOf(0));
@@ -68,7 +65,7 @@ TEST(TraceSession, AThreadThatEndedHasItsOwnEnd) {
 }
 
 TEST(TraceSession, ThreadsThatGoOnAreForgotten) {
-  NoWatch watch;
+  AllKeys watch;
   std::atomic<int> step{0};
   auto first = std::make_unique<TraceSession>(std::vector<KnownThread>{}, watch);
   TraceSession* session = first.get();
@@ -92,7 +89,7 @@ TEST(TraceSession, ThreadsThatGoOnAreForgotten) {
 }
 
 TEST(TraceSession, AThreadThatWasThereBeganWithIt) {
-  NoWatch watch;
+  AllKeys watch;
   TraceSession session({{pthread_self(), ThreadCpuNow()}}, watch);
   usleep(20'000);
   const RunningCall running[] = {{KeyOf(0)}};
