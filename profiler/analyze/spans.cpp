@@ -16,14 +16,12 @@ class OpenCalls {
 
   void Go(const CallEvent& event, Visitor visit) {
     last_ns_ = event.time_ns;
-    // A recording that is whole goes one level at a time.
-    while (!IsBelow(event.stack, stack_)) End(visit);
-    std::vector<StackId>& entered = scratch_;
-    entered.clear();
-    for (StackId at = event.stack; at != stack_; at = tables_.stack(at).parent) {
-      entered.push_back(at);
+    // Ids fall on the way to the root.
+    if (event.stack > stack_) {
+      Begin(event.stack, visit);
+    } else {
+      End(visit);
     }
-    for (; !entered.empty(); entered.pop_back()) Begin(entered.back(), visit);
   }
 
   void EndAll(Visitor visit) {
@@ -31,12 +29,6 @@ class OpenCalls {
   }
 
  private:
-  // Or the same. Ids fall on the way to the root.
-  bool IsBelow(StackId stack, StackId caller) const {
-    while (stack > caller) stack = tables_.stack(stack).parent;
-    return stack == caller;
-  }
-
   void Begin(StackId stack, Visitor visit) {
     stack_ = stack;
     begins_.push_back(last_ns_);
@@ -53,7 +45,6 @@ class OpenCalls {
   StackId stack_ = kEmptyStack;
   int64_t last_ns_ = 0;
   std::vector<int64_t> begins_;
-  std::vector<StackId> scratch_;
 };
 
 }  // namespace

@@ -134,8 +134,8 @@ class RecordingSource {
   /// Calls `visit` for every sample, ordered by time for each thread. Streams: memory does not
   /// grow with the number of samples.
   virtual Result<void> ForEachSample(FunctionRef<void(const Sample&)> visit) const = 0;
-  /// Calls `visit` for some of a thread's calls at a time, ordered by time for each thread; for
-  /// none where Metadata::timeline is not set. Streams, too.
+  /// Calls `visit` for some of a thread's calls at a time, ordered by time for each thread, each
+  /// one level from the one before; for none where Metadata::timeline is not set. Streams, too.
   using CallVisitor = FunctionRef<void(ThreadIndex thread, std::span<const CallEvent> calls)>;
   virtual Result<void> ForEachCall(CallVisitor visit) const = 0;
 };

@@ -10,10 +10,6 @@ namespace {
 
 constexpr auto kMostTime = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 
-StackId CallerOf(StackId stack, const Tables& tables) {
-  return stack == kEmptyStack ? kEmptyStack : tables.stack(stack).parent;
-}
-
 }  // namespace
 
 void CallEncoder::Encode(ThreadIndex thread, std::span<const CallEvent> calls, const Tables& tables,
@@ -27,7 +23,7 @@ void CallEncoder::Encode(ThreadIndex thread, std::span<const CallEvent> calls, c
     AppendVarint(columns[kCallTimes], time_ns - place.time_ns);
     const StackId from = place.stack;
     place = {time_ns, call.stack};
-    if (call.stack == CallerOf(from, tables)) {
+    if (from != kEmptyStack && call.stack == tables.stack(from).parent) {
       AppendByte(columns[kCallMoves], kCallReturns);
     } else if (call.stack == places_.LastFrom(from)) {
       AppendByte(columns[kCallMoves], kCallsAgain);
@@ -54,28 +50,38 @@ Result<void> CallDecoder::Decode(const BlockUnpacker& block, RecordingSource::Ca
     CallPlaces::Thread& place = places_.Of(index);
     calls_.clear();
     for (uint64_t i = 0; i < count; ++i) {
-      const uint8_t move = moves.Byte();
-      uint64_t to = ToIndex(CallerOf(place.stack, tables_));
-      if (move == kCallsAgain) {
-        to = ToIndex(places_.LastFrom(place.stack));
-      } else if (move != kCallReturns) {
-        to = Add(ToIndex(place.stack), stacks.Varint());
-      }
-      if (move > kCallsOther || to >= tables_.stack_count()) return Corrupt("a call of no stack");
-      const StackId stack{static_cast<uint32_t>(to)};
-      if (move == kCallsOther) places_.Enter(place.stack, stack);
+      const auto stack = Follow(place.stack, moves.Byte(), stacks);
+      if (!stack) return Corrupt("a call of no stack");
       const uint64_t passed = times.Varint();
       if (passed > kMostTime - place.time_ns) return Corrupt("a call beyond all time");
-      place = {place.time_ns + passed, stack};
-      calls_.push_back({static_cast<int64_t>(place.time_ns), stack});
+      place = {place.time_ns + passed, *stack};
+      calls_.push_back({static_cast<int64_t>(place.time_ns), *stack});
     }
-    if (!stacks.ok() || !times.ok()) return Corrupt("calls that do not fill their columns");
+    if (!times.ok()) return Corrupt("calls that do not fill their columns");
     visit(index, calls_);
   }
   if (!moves.finished() || !stacks.finished() || !times.finished()) {
     return Corrupt("calls that do not fill their columns");
   }
   return {};
+}
+
+// Nothing where that is not one level away.
+std::optional<StackId> CallDecoder::Follow(StackId from, uint8_t move, ByteReader& stacks) {
+  if (move == kCallReturns) {
+    if (from == kEmptyStack) return std::nullopt;
+    return tables_.stack(from).parent;
+  }
+  if (move > kCallsOther) return std::nullopt;
+  const uint64_t to =
+      move == kCallsAgain ? ToIndex(places_.LastFrom(from)) : Add(ToIndex(from), stacks.Varint());
+  if (!stacks.ok() || to == ToIndex(kEmptyStack) || to >= tables_.stack_count()) {
+    return std::nullopt;
+  }
+  const StackId stack{static_cast<uint32_t>(to)};
+  if (tables_.stack(stack).parent != from) return std::nullopt;
+  places_.Enter(from, stack);
+  return stack;
 }
 
 }  // namespace pystrobe::store

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -66,6 +67,8 @@ class CallDecoder {
   Result<void> Decode(const BlockUnpacker& block, RecordingSource::CallVisitor visit);
 
  private:
+  std::optional<StackId> Follow(StackId from, uint8_t move, ByteReader& stacks);
+
   const Tables& tables_;
   CallPlaces places_;
   std::vector<CallEvent> calls_;

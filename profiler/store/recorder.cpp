@@ -94,13 +94,14 @@ void Recorder::ForgetOld() {
 
 Result<void> Recorder::AppendCalls(const Tables& tables, ThreadIndex thread,
                                    std::span<const CallEvent> calls) {
+  Result<void> appended;
   if (!failure_) {
-    const auto appended = writer_->AppendCalls(tables, thread, calls);
+    appended = writer_->AppendCalls(tables, thread, calls);
     if (appended) return {};
-    if (auto moved = MoveToMemory(appended.error(), tables, Quality()); !moved) return moved;
+    appended = MoveToMemory(appended.error(), tables, Quality());
   }
   whole_ = false;
-  return {};
+  return appended;
 }
 
 Result<void> Recorder::Finish(const Tables& tables, const Quality& quality) {

@@ -121,6 +121,34 @@ TEST(StoredCalls, OfAFileThatWasCutOffAreThereUpToThat) {
   EXPECT_TRUE(ReadCalls(**file) == calls.calls);
 }
 
+/// A block of calls in a recording of a thread with the stacks 0 to 2, each on the one before.
+Result<void> ReadColumns(CallColumns columns) {
+  Tables tables;
+  MakeThread(tables, 1, "MainThread");
+  testing::MakeStack(tables, {{"outer"}, {"inner"}});
+  BlockPacker packer;
+  const auto block = packer.Pack(BlockType::kCalls, columns);
+  EXPECT_TRUE(block);
+  BlockUnpacker unpacker;
+  EXPECT_TRUE(unpacker.Unpack(block->subspan(kBlockHeaderSize)));
+  return CallDecoder(tables).Decode(unpacker, [](ThreadIndex, std::span<const CallEvent>) {});
+}
+
+TEST(StoredCalls, GoOneLevelAtATime) {
+  const Bytes one = {0, 1}, two = {0, 2};  // of thread 0 so many events
+  const auto to = [](int64_t distance) { return static_cast<uint8_t>(ZigZag(distance)); };
+  EXPECT_TRUE(ReadColumns({one, {kCallsOther}, {to(1)}, {5}}));
+  EXPECT_TRUE(ReadColumns({two, {kCallsOther, kCallReturns}, {to(1)}, {5, 5}}));
+  EXPECT_FALSE(ReadColumns({one, {kCallsOther}, {to(2)}, {5}})) << "two levels";
+  EXPECT_FALSE(ReadColumns({one, {kCallsOther}, {to(0)}, {5}})) << "where it is";
+  EXPECT_FALSE(ReadColumns({one, {kCallsOther}, {to(7)}, {5}})) << "no stack";
+  EXPECT_FALSE(ReadColumns({one, {kCallReturns}, {}, {5}})) << "from where nothing is open";
+  EXPECT_FALSE(ReadColumns({one, {kCallsAgain}, {}, {5}})) << "none was entered before";
+  EXPECT_FALSE(ReadColumns({one, {3}, {to(1)}, {5}})) << "no move";
+  EXPECT_FALSE(ReadColumns({two, {kCallsOther}, {to(1)}, {5}})) << "an event that lacks";
+  EXPECT_FALSE(ReadColumns({one, {kCallsOther}, {to(1)}, {}})) << "a time that lacks";
+}
+
 TEST(StoredCalls, OfAFibonacciTakeLittleRoom) {
   StrobeWriter writer(MakeFile(""), "test.strobe");
   MemoryRecording definitions;

@@ -55,8 +55,9 @@ void ReportAll(const StrobeFile& file) {
   const auto profile = Fold(file, fold);
   if (!profile) return;
   for (const Mode mode : {Mode::kWall, Mode::kCpu, Mode::kGil}) FunctionTable(*profile, mode);
-  for (const auto write : {write::WriteHtml, write::WriteSpeedscope, write::WritePprof,
-                           write::WriteCollapsed, write::WriteJson}) {
+  for (const auto write :
+       {write::WriteHtml, write::WriteSpeedscope, write::WritePprof, write::WriteCollapsed,
+        write::WriteJson, write::WriteTraceEvents, write::WritePerfetto}) {
     CountingOutput output;
     Require(!write(*profile, {}, output) || output.count() > 0 || write == write::WriteCollapsed);
   }
