@@ -114,10 +114,6 @@ class Shortener {
 constexpr std::array<std::string_view, 9> kSuffixes = {
     "cold", "part", "constprop", "isra", "llvm", "lto_priv", "localalias", "clone", "resolver"};
 
-bool IsDigits(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return IsDigit(c); });
-}
-
 // "f.cold", "f.constprop.0.isra.0", "f@@GLIBC_2.17": f. Other dots belong to the name, as in Go's
 // and Rust's; what begins with one is the compiler's own.
 std::string_view WithoutSuffixes(std::string_view name) {
@@ -129,7 +125,7 @@ std::string_view WithoutSuffixes(std::string_view name) {
     rest = rest.substr(0, dot);
     if (std::ranges::find(kSuffixes, suffix) != kSuffixes.end()) {
       name = rest;
-    } else if (!IsDigits(suffix)) {
+    } else if (!IsNumber(suffix)) {
       return name;
     }
   }
@@ -140,6 +136,8 @@ constexpr size_t kMostUnderstood = size_t{1} << 20;
 constexpr size_t kMostShown = 4096;
 
 std::optional<std::string> Demangle(const std::string& symbol) {
+  // Of anything else it makes a type: a function f of C would be a float.
+  if (!symbol.starts_with("_Z")) return std::nullopt;
   int status = 0;
   const std::unique_ptr<char, Free> demangled(
       abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status));
