@@ -144,8 +144,7 @@ Result<void> CheckSamples(const std::vector<OutputRequest>& outputs) {
   for (const OutputRequest& output : outputs) {
     if (!write::IsOfCalls(output.format) && !write::IsOfTimeline(output.format)) continue;
     return Usage("Trace the program: pystrobe trace.",
-                 "-o {} would hold how often functions were called, which samples do not tell",
-                 output.path);
+                 "-o {} would hold calls of functions, which samples do not tell", output.path);
   }
   return {};
 }

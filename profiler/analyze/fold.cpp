@@ -358,8 +358,9 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
   }
   const bool has_calls = HasCalls(recording.metadata());
   if (has_calls && (options.since_ns > 0 || options.until_ns)) {
-    return FailWithHint(ErrorCode::kInvalidArgument, "Leave --since and --until out.",
-                        "traced calls do not tell when they were made");
+    return FailWithHint(
+        ErrorCode::kInvalidArgument, "Leave --since and --until out.",
+        "the figures of traced calls are of the whole program, not of a part of its time");
   }
   auto kept = KeptThreads(recording, options.thread);
   if (!kept) return std::unexpected(kept.error());
