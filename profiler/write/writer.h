@@ -86,7 +86,7 @@ Result<void> WritePstats(const Profile& profile, const WriteOptions& options, Ou
 /// Each call with its begin and its duration, as Chrome's tracing has it: Perfetto,
 /// chrome://tracing. Of timelines only, as the next.
 Result<void> WriteTraceEvents(const Profile& profile, const WriteOptions& options, Output& output);
-/// The same in a fifth of the room: Perfetto's own.
+/// The same in less room: Perfetto's own.
 Result<void> WritePerfetto(const Profile& profile, const WriteOptions& options, Output& output);
 /// Everything, for programs: docs/json.md.
 Result<void> WriteJson(const Profile& profile, const WriteOptions& options, Output& output);
