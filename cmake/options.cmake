@@ -38,6 +38,8 @@ else()
     -fsanitize=${PYSTROBE_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all
     -fno-omit-frame-pointer)
   target_link_options(pystrobe_options INTERFACE -fsanitize=${PYSTROBE_SANITIZE})
+  # The shared runtime keeps the demangler that can be stopped to itself; all else is taken from it.
+  target_link_libraries(pystrobe_options INTERFACE stdc++ supc++)
 endif()
 
 # pystrobe_library(NAME sources... LINK targets...): the library of one room, alias pystrobe::NAME.

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/native/function_name.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <memory>
 #include <optional>
 
 #include "profiler/base/ascii.h"
 
+// What abi::__cxa_demangle is made of, in GCC's libsupc++: hands over a name piece by piece. No
+// header declares it.
+extern "C" int __gcclibcxx_demangle_callback(  // NOLINT(bugprone-reserved-identifier)
+    const char* symbol, void (*add)(const char* piece, size_t size, void* name), void* name);
+
 namespace pystrobe::native {
 namespace {
-
-struct Free {
-  void operator()(void* memory) const { std::free(memory); }
-};
 
 constexpr std::string_view kOperator = "operator";
 // Those first of which another is the beginning.
@@ -131,20 +128,29 @@ std::string_view WithoutSuffixes(std::string_view name) {
   }
 }
 
-// Names can double with each time that they refer to a part of themselves.
+// Names can double with each time that they refer to a part of themselves, so that 400 bytes of a
+// symbol make terabytes: the demangler is left in the middle of such a one.
 constexpr size_t kMostUnderstood = size_t{1} << 20;
 constexpr size_t kMostShown = 4096;
+
+struct TooLong {};
+
+void AddPiece(const char* piece, size_t size, void* into) {
+  std::string& name = *static_cast<std::string*>(into);
+  if (size > kMostUnderstood - name.size()) throw TooLong();
+  name.append(piece, size);
+}
 
 std::optional<std::string> Demangle(const std::string& symbol) {
   // Of anything else it makes a type: a function f of C would be a float.
   if (!symbol.starts_with("_Z")) return std::nullopt;
-  int status = 0;
-  const std::unique_ptr<char, Free> demangled(
-      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status));
-  if (status != 0) return std::nullopt;
-  const std::string_view name(demangled.get());
-  if (name.size() > kMostUnderstood) return std::nullopt;
-  return std::string(name);
+  std::string name;
+  try {
+    if (__gcclibcxx_demangle_callback(symbol.c_str(), AddPiece, &name) != 0) return std::nullopt;
+  } catch (const TooLong&) {
+    return std::nullopt;
+  }
+  return name;
 }
 
 std::string Cut(std::string name) {

@@ -57,6 +57,8 @@ TEST(FunctionNameTest, ThatDoublesWithEachPartIsBounded) {
   EXPECT_TRUE(some.ends_with("...")) << some;
   EXPECT_LT(some.size(), 5000U);
   EXPECT_EQ(FunctionName(DoublingName(18).c_str()), DoublingName(18));
+  // Terabytes, were it made before it is measured.
+  EXPECT_EQ(FunctionName(DoublingName(35).c_str()), DoublingName(35));
 }
 
 TEST(ShortNameTest, LeavesOutResultsParametersAndQualifiers) {
