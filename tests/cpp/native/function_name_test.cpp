@@ -29,6 +29,11 @@ TEST(FunctionNameTest, LeavesOutNothingThatIsPartOfTheName) {
   EXPECT_EQ(FunctionName("lookup.llvm.1234567890"), "lookup");
 }
 
+// As types they are float, int * and unsigned long.
+TEST(FunctionNameTest, OfCIsNoTypeOfCpp) {
+  for (const char* name : {"f", "Pi", "m"}) EXPECT_EQ(FunctionName(name), name);
+}
+
 TEST(FunctionNameTest, OfRustIsWhatRustCallsIt) {
   EXPECT_EQ(FunctionName("_ZN5alloc6string6String4push17h0123456789abcdefE"),
             "alloc::string::String::push");
