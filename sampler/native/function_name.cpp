@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
+#include <span>
 
 #include "profiler/base/ascii.h"
+#include "sampler/pyabi/unicode.h"
 
 // What abi::__cxa_demangle is made of, in GCC's libsupc++: hands over a name piece by piece. No
 // header declares it.
@@ -175,13 +178,35 @@ struct RustEscape {
   std::string_view written, meant;
 };
 constexpr std::array kRustEscapes = {
-    RustEscape{"..", "::"},   RustEscape{"$LT$", "<"},   RustEscape{"$GT$", ">"},
-    RustEscape{"$RF$", "&"},  RustEscape{"$BP$", "*"},   RustEscape{"$LP$", "("},
-    RustEscape{"$RP$", ")"},  RustEscape{"$C$", ","},    RustEscape{"$u20$", " "},
-    RustEscape{"$u27$", "'"}, RustEscape{"$u5b$", "["},  RustEscape{"$u5d$", "]"},
-    RustEscape{"$u7b$", "{"}, RustEscape{"$u7d$", "}"},  RustEscape{"$u3b$", ";"},
-    RustEscape{"$u2b$", "+"}, RustEscape{"$u22$", "\""}, RustEscape{"$u7e$", "~"},
+    RustEscape{"..", "::"},  RustEscape{"$LT$", "<"}, RustEscape{"$GT$", ">"},
+    RustEscape{"$RF$", "&"}, RustEscape{"$BP$", "*"}, RustEscape{"$LP$", "("},
+    RustEscape{"$RP$", ")"}, RustEscape{"$C$", ","},  RustEscape{"$SP$", "@"},
 };
+
+struct RustPart {
+  std::string meant;
+  size_t length = 1;  ///< as it is written
+};
+
+// "$u5b$": by its number in Unicode. None that moves a terminal's cursor.
+std::optional<RustPart> NumberedCharacter(std::string_view text) {
+  constexpr std::string_view kBegin = "$u";
+  const size_t end = text.find('$', kBegin.size());
+  if (!text.starts_with(kBegin) || end == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = text.substr(0, end).substr(kBegin.size());
+  uint32_t number = 0;
+  const auto [stop, error] = std::from_chars(digits.begin(), digits.end(), number, 16);
+  const bool is_control = number < 0x20 || (number >= 0x7f && number < 0xa0);
+  if (error != std::errc() || stop != digits.end() || is_control) return std::nullopt;
+  return RustPart{pyabi::ToUtf8(std::as_bytes(std::span(&number, 1)), sizeof number), end + 1};
+}
+
+RustPart FirstOf(std::string_view text) {
+  for (const RustEscape& one : kRustEscapes) {
+    if (text.starts_with(one.written)) return {std::string(one.meant), one.written.size()};
+  }
+  return NumberedCharacter(text).value_or(RustPart{std::string(1, text[0])});
+}
 
 std::string RustName(std::string_view name) {
   name.remove_suffix(kRustHash);
@@ -190,10 +215,9 @@ std::string RustName(std::string_view name) {
     // A part may not begin with an escape, so that such a one has this before it.
     const bool begins_part = decoded.empty() || decoded.ends_with("::");
     if (begins_part && name.starts_with("_$")) name.remove_prefix(1);
-    const auto escape = std::ranges::find_if(
-        kRustEscapes, [name](const RustEscape& one) { return name.starts_with(one.written); });
-    decoded += escape == kRustEscapes.end() ? name.substr(0, 1) : escape->meant;
-    name.remove_prefix(escape == kRustEscapes.end() ? 1 : escape->written.size());
+    const RustPart part = FirstOf(name);
+    decoded += part.meant;
+    name.remove_prefix(part.length);
   }
   return decoded;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of a str. Private to this room. [any thread]
+// The parts of a str, and characters as UTF-8. [any thread]
 #pragma once
 
 #include <cstddef>

@@ -44,6 +44,11 @@ TEST(FunctionNameTest, OfRustIsWhatRustCallsIt) {
       FunctionName("_ZN4core3ptr43drop_in_place$LT$$RF$$u5b$u8$u3b$4$u5d$$GT$17h0123456789abcdefE"
                    ".llvm.7"),
       "core::ptr::drop_in_place<&[u8;4]>");
+  EXPECT_EQ(FunctionName("_ZN3foo13_$SP$bar$u3d$17h0123456789abcdefE"), "foo::@bar=");
+  EXPECT_EQ(FunctionName("_ZN3foo21gr$uf6$$udf$e$u1d518$17h0123456789abcdefE"), "foo::größe𝔘");
+  // No characters that could be shown, or no numbers.
+  EXPECT_EQ(FunctionName("_ZN3foo9a$u1b$$u$17h0123456789abcdefE"), "foo::a$u1b$$u$");
+  EXPECT_EQ(FunctionName("_ZN3foo6$u20x$17h0123456789abcdefE"), "foo::$u20x$");
 }
 
 // f<A<int, int>, A<A<int, int>, A<int, int>>, ...>: each twice as long as the one before.
