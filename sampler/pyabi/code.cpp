@@ -10,8 +10,11 @@
 namespace pystrobe::pyabi {
 namespace {
 
+// Longer names are cut: programs that make code give it any.
+constexpr uint64_t kMostOfName = 64U << 10;
+
 // Wild sizes: far above anything a compiler of Python makes.
-constexpr uint64_t kMaxNameLength = 64U << 10;
+constexpr uint64_t kMaxNameLength = 256U << 20;
 constexpr uint64_t kMaxLineTable = 64U << 20;
 constexpr uint64_t kMaxBytecode = 256U << 20;
 constexpr uint64_t kMaxCopies = 64U << 10;
@@ -59,6 +62,33 @@ std::optional<Heads> ReadHeads(const Memory& memory, const Layout& layout,
   return heads;
 }
 
+/// The characters of a name, or the first of them.
+class NameText {
+ public:
+  explicit NameText(const StringHead& head)
+      : head_(head), characters_(std::min(head.length, kMostOfName) * head.width) {}
+
+  void AddTo(std::vector<ReadRequest>& requests, Address characters) {
+    requests.push_back({characters, characters_.data(), characters_.size()});
+    if (is_cut()) requests.push_back({characters + head_.byte_count(), &end_, head_.width});
+  }
+
+  /// False where nothing ends at the length that was read, as the characters of a str do with a 0:
+  /// it is none.
+  bool IsSound() const { return end_ == 0; }
+
+  std::string ToString() const {
+    return ToUtf8(characters_, head_.width) + (is_cut() ? "..." : "");
+  }
+
+ private:
+  bool is_cut() const { return head_.length > kMostOfName; }
+
+  StringHead head_;
+  std::vector<std::byte> characters_;
+  uint32_t end_ = 0;
+};
+
 // A freed object keeps all but its first word, where the allocator links free blocks: what was the
 // reference count is then 0 or an address. A count never needs more than 32 bits; the next 16 are 0
 // too where flags follow (3.14+).
@@ -93,32 +123,34 @@ std::optional<CodeInfo> ReadCode(const Memory& memory, const Layout& layout, Add
 
   const auto heads = ReadHeads(memory, layout, object, info.identity);
   if (!heads) return std::nullopt;
-  const auto name = ParseStringHead(layout, heads->name, kMaxNameLength);
-  const auto file = ParseStringHead(layout, heads->file, kMaxNameLength);
-  if (!name || !file) return std::nullopt;
+  const auto name_head = ParseStringHead(layout, heads->name, kMaxNameLength);
+  const auto file_head = ParseStringHead(layout, heads->file, kMaxNameLength);
+  if (!name_head || !file_head) return std::nullopt;
 
-  std::vector<std::byte> name_text(name->byte_count());
-  std::vector<std::byte> file_text(file->byte_count());
+  NameText name(*name_head), file(*file_head);
   std::vector<std::byte> again(object.size());
   info.line_table.resize(heads->line_table_size);
   info.tlbc.resize(heads->copy_count);
-  std::vector<ReadRequest> requests = {
-      {CharactersOf(memory, NameOf(info.identity), *name), name_text.data(), name_text.size()},
-      {CharactersOf(memory, info.identity.filename, *file), file_text.data(), file_text.size()},
+  std::vector<ReadRequest> requests;
+  name.AddTo(requests, CharactersOf(memory, NameOf(info.identity), *name_head));
+  file.AddTo(requests, CharactersOf(memory, info.identity.filename, *file_head));
+  const ReadRequest others[] = {
       {info.identity.line_table + layout.object.bytes_data, info.line_table.data(),
        info.line_table.size()},
       // _PyCodeArray: the number of copies, then their addresses (Include/cpython/code.h).
       {CopiesOf(layout, object) + 8, info.tlbc.data(), info.tlbc.size() * sizeof(Address)},
+      // Last: what was the same before and after all else was so meanwhile.
       {code, again.data(), again.size()},
   };
+  requests.insert(requests.end(), std::begin(others), std::end(others));
   std::erase_if(requests, [](const ReadRequest& request) { return request.size == 0; });
   if (!memory.ReadAll(requests) || !IsAlive(layout, again) ||
       IdentityOf(layout, again) != info.identity ||
-      CopiesOf(layout, again) != CopiesOf(layout, object)) {
+      CopiesOf(layout, again) != CopiesOf(layout, object) || !name.IsSound() || !file.IsSound()) {
     return std::nullopt;
   }
-  info.name = ToUtf8(name_text, name->width);
-  info.file = ToUtf8(file_text, file->width);
+  info.name = name.ToString();
+  info.file = file.ToString();
   info.bytecode_size = heads->bytecode_size;
   info.bytecode = layout.frame_style == FrameStyle::kFrameObjects
                       ? Load<Address>(object, layout.code.bytecode) + layout.object.bytes_data

@@ -17,7 +17,7 @@ constexpr Address kType = 0x1000, kCode = 0x2000, kName = 0x3000, kFile = 0x4000
 template <typename Char>
 void PutString(FakeMemory& memory, const Layout& layout, Address at,
                const std::basic_string<Char>& text, bool ascii) {
-  memory.Map(at, 0x400);
+  memory.Map(at, 0x400 + text.size() * sizeof(Char));
   memory.Put(at + layout.object.unicode_length, uint64_t{text.size()});
   const auto kind = static_cast<uint32_t>(sizeof(Char));
   const uint32_t state = (kind | 8U | (ascii ? 16U : 0U)) << layout.object.unicode_kind_shift;
@@ -127,6 +127,52 @@ TEST(ReadCode, RefusesWildSizes) {
   }
 }
 
+// Far from the other objects, which it would cover.
+constexpr Address kLong = 0x100000;
+
+template <typename Char>
+FakeMemory CodeObjectNamed(const Layout& layout, const std::basic_string<Char>& name) {
+  FakeMemory memory = CodeObject(layout);
+  PutString(memory, layout, kLong, name, sizeof(Char) == 1);
+  memory.Put(kCode + layout.code.name, kLong);
+  if (layout.code.qualname != kAbsent) memory.Put(kCode + layout.code.qualname, kLong);
+  return memory;
+}
+
+TEST(ReadCode, CutsLongNames) {
+  constexpr size_t kMost = 65536;
+  for (const Layout& layout : TableLayouts()) {
+    const auto name_of = [&layout](const auto& name) {
+      const auto code = ReadCode(CodeObjectNamed(layout, name), layout, kType, kCode);
+      return code ? code->name : "";
+    };
+    EXPECT_EQ(name_of(std::string(kMost, 'x')), std::string(kMost, 'x'));
+    EXPECT_EQ(name_of(std::string(kMost + 1, 'x')), std::string(kMost, 'x') + "...");
+    std::string wide;
+    for (size_t i = 0; i < kMost; ++i) wide += "Ж";
+    EXPECT_EQ(name_of(std::u16string(kMost + 1, u'Ж')), wide + "...");
+
+    FakeMemory memory = CodeObject(layout);
+    PutString(memory, layout, kLong, std::string(kMost + 1, 'x'), true);
+    memory.Put(kCode + layout.code.filename, kLong);
+    const auto code = ReadCode(memory, layout, kType, kCode);
+    ASSERT_TRUE(code);
+    EXPECT_EQ(code->file, std::string(kMost, 'x') + "...");
+  }
+}
+
+// What was a str a moment ago may have any length there.
+TEST(ReadCode, RefusesALongNameThatDoesNotEndWhereItSays) {
+  for (const Layout& layout : TableLayouts()) {
+    FakeMemory memory = CodeObjectNamed(layout, std::string(100'000, 'x'));
+    EXPECT_TRUE(ReadCode(memory, layout, kType, kCode));
+    memory.Put(kLong + layout.object.unicode_length, uint64_t{99'999});
+    EXPECT_FALSE(ReadCode(memory, layout, kType, kCode));
+    memory.Put(kLong + layout.object.unicode_length, uint64_t{1'000'000});
+    EXPECT_FALSE(ReadCode(memory, layout, kType, kCode));
+  }
+}
+
 /// Replaces the code object once, after so many reads.
 class ChangingMemory final : public FakeMemory {
  public:
@@ -150,6 +196,27 @@ TEST(ReadCode, NoticesThatTheCodeObjectWasReplaced) {
     EXPECT_TRUE(ReadCode(ChangingMemory(memory, layout, 0), layout, kType, kCode));
     EXPECT_FALSE(ReadCode(ChangingMemory(memory, layout, 1), layout, kType, kCode));
     EXPECT_FALSE(ReadCode(ChangingMemory(memory, layout, 2), layout, kType, kCode));
+  }
+}
+
+class OrderedMemory final : public FakeMemory {
+ public:
+  explicit OrderedMemory(const FakeMemory& memory) : FakeMemory(memory) {}
+  bool ReadAll(std::span<const ReadRequest> requests) const override {
+    last_ = requests.back().address;
+    return FakeMemory::ReadAll(requests);
+  }
+  Address last() const { return last_; }
+
+ private:
+  mutable Address last_ = 0;
+};
+
+TEST(ReadCode, LooksAtTheCodeObjectAgainAfterAllElse) {
+  for (const Layout& layout : TableLayouts()) {
+    const OrderedMemory memory(CodeObjectNamed(layout, std::string(100'000, 'x')));
+    EXPECT_TRUE(ReadCode(memory, layout, kType, kCode));
+    EXPECT_EQ(memory.last(), kCode);
   }
 }
 
