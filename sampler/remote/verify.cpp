@@ -116,11 +116,8 @@ class Checker {
       return Complain(fmt::format("frame {:#x} leads to an object of type {:#x}, not code ({:#x})",
                                   frame, *type, code_type_));
     }
-    for (uint32_t field : {layout_.code.name, layout_.code.filename}) {
-      auto text = memory_.Read<Address>(code + field);
-      if (!text || !pyabi::ReadString(memory_, layout_, *text)) {
-        return Complain(fmt::format("the name of the code object {:#x} is no string", code));
-      }
+    if (!pyabi::ReadCode(memory_, layout_, code_type_, code)) {
+      return Complain(fmt::format("the code object {:#x} makes no sense", code));
     }
     ++good_;
   }

@@ -54,6 +54,30 @@ def test_threads_that_come_and_go(interpreter: Interpreter) -> None:
             assert len(listed) == len(set(listed))
 
 
+def test_names_of_any_length(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
+    """As programs that make code may give it: nearly all of the stack has them."""
+    script = (
+        "import sys, time\n"
+        "code = 'def f(n):\\n f(n - 1) if n else (print(1, flush=True), time.sleep(60))'\n"
+        "exec(compile(code, 'f' * 100_000, 'exec'))\n"
+        "names = {'co_name': 'x' * 100_000}\n"
+        "if sys.version_info >= (3, 11): names['co_qualname'] = names['co_name']\n"
+        "f.__code__ = f.__code__.replace(**names)\n"
+        "f(10)\n"
+    )
+    command = interpreter.command("-c", script)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as target:
+        try:
+            assert target.stdout
+            assert target.stdout.readline() == "1\n"
+            (thread,) = pystrobe.dump(target.pid)["threads"]
+            names = [frame["function"] for frame in thread["frames"]]
+            assert names == [*11 * ["x" * 65536 + "..."], "<module>"]
+            assert {frame["file"] for frame in thread["frames"][:-1]} == {"f" * 65536 + "..."}
+        finally:
+            target.kill()
+
+
 def test_a_child_after_fork_has_one_thread(interpreter: Interpreter) -> None:
     script = (
         "import os, sys, threading, time\n"
