@@ -104,8 +104,8 @@ void ThreadLedger::BeginAt(Nanoseconds now, const std::optional<SchedStat>& stat
   life_.See({0, now});
   last_time_ = now;
   unseen_cpu_ns_ = total_run_delay_ = 0;
-  looked_cpu_ns_ = sure_room_ns_ = doubtful_room_ns_ = 0;
-  runs_.clear();
+  looked_cpu_ns_ = 0;
+  sure_ = doubtful_ = {};
   if (stat) account_.SkipTo(*stat);
 }
 
@@ -219,16 +219,18 @@ uint64_t ThreadLedger::TakeCpu(const Finding& found, Claim claim, bool first) {
   }
   const uint64_t cpu_ns = std::min(unseen_cpu_ns_, most);
   unseen_cpu_ns_ -= cpu_ns;
-  Remember({stack_, (found.flags & kSampleKernel) != 0, room, claim == Claim::kSure});
+  const Run run{stack_, (found.flags & kSampleKernel) != 0, room};
+  (claim == Claim::kSure ? sure_ : doubtful_).Add(run, cpu_ns);
   return cpu_ns;
 }
 
-void ThreadLedger::Remember(const Run& run) {
-  (run.sure ? sure_room_ns_ : doubtful_room_ns_) += run.room;
-  if (runs_.size() < kMostRuns) {
-    runs_.push_back(run);
+void ThreadLedger::Runs::Add(const Run& run, uint64_t cpu_ns) {
+  room_ns += run.room;
+  given_ns += cpu_ns;
+  if (last.size() < kMostRuns) {
+    last.push_back(run);
   } else {
-    runs_[next_run_++ % kMostRuns] = run;
+    last[next++ % kMostRuns] = run;
   }
 }
 
@@ -284,54 +286,65 @@ void ThreadLedger::Finish(const Tick& tick, bool lives) {
 }
 
 void ThreadLedger::SpreadRest() {
-  if (unseen_cpu_ns_ == 0) return;
-  const auto parts = LastParts();
-  double rest = 0;
-  for (const Part& part : parts) rest += part.weight;
-  for (const Part& part : parts) {
-    const double share = part.weight / rest;
-    const uint64_t cpu_ns =
-        std::min(unseen_cpu_ns_,
-                 static_cast<uint64_t>(std::llround(share * static_cast<double>(unseen_cpu_ns_))));
-    rest -= part.weight;
-    unseen_cpu_ns_ -= cpu_ns;
-    if (cpu_ns > 0)
-      timeline_.Add(timeline_.end(), cpu_ns, part.stack,
-                    Flags(kSampleOnCpu | (part.in_kernel ? kSampleKernel : 0)));
-  }
+  const double weight = DoubtfulWeight();
+  std::vector<Part> doubtful;
+  AddParts(doubtful_, weight, doubtful);
+  std::vector<Part> all = doubtful;
+  AddParts(sure_, 1, all);
+  if (!doubtful.empty()) Spread(std::min(unseen_cpu_ns_, DueToDoubtful()), std::move(doubtful));
+  Spread(unseen_cpu_ns_, std::move(all));
   if (unseen_cpu_ns_ == 0) return;
   timeline_.Add(timeline_.end(), std::exchange(unseen_cpu_ns_, 0), kEmptyStack,
                 kSampleOnCpu | kSampleUnseen);
 }
 
+// A stack in the kernel, and outside, once.
+void ThreadLedger::Spread(uint64_t cpu_ns, std::vector<Part> parts) {
+  const auto what = [](const Part& part) { return std::pair(part.stack, part.in_kernel); };
+  std::ranges::sort(parts, {}, what);
+  double rest = 0;
+  for (const Part& part : parts) rest += part.weight;
+  for (auto at = parts.begin(); cpu_ns > 0 && at != parts.end();) {
+    double weight = 0;
+    const Part& part = *at;
+    for (; at != parts.end() && what(*at) == what(part); ++at) weight += at->weight;
+    const auto share =
+        static_cast<uint64_t>(std::llround(weight / rest * static_cast<double>(cpu_ns)));
+    const uint64_t given = std::min(cpu_ns, share);
+    rest -= weight;
+    cpu_ns -= given;
+    unseen_cpu_ns_ -= given;
+    if (given == 0) continue;
+    timeline_.Add(timeline_.end(), given, part.stack,
+                  Flags(kSampleOnCpu | (part.in_kernel ? kSampleKernel : 0)));
+  }
+}
+
 void ThreadLedger::Replace(FunctionRef<StackId(StackId)> now) {
   stack_ = now(stack_);
   unlocked_stack_ = now(unlocked_stack_);
-  for (Run& run : runs_) run.stack = now(run.stack);
+  for (Runs* runs : {&sure_, &doubtful_}) {
+    for (Run& run : runs->last) run.stack = now(run.stack);
+  }
 }
 
 double ThreadLedger::DoubtfulWeight() const {
-  if (sure_room_ns_ >= looked_cpu_ns_) return sure_room_ns_ == 0 ? 1 : 0;
-  const auto left = static_cast<double>(looked_cpu_ns_ - sure_room_ns_);
-  return std::min(1.0, left / static_cast<double>(std::max<uint64_t>(doubtful_room_ns_, 1)));
+  if (sure_.room_ns >= looked_cpu_ns_) return sure_.room_ns == 0 ? 1 : 0;
+  const auto left = static_cast<double>(looked_cpu_ns_ - sure_.room_ns);
+  return std::min(1.0, left / static_cast<double>(std::max<uint64_t>(doubtful_.room_ns, 1)));
 }
 
-std::vector<ThreadLedger::Part> ThreadLedger::LastParts() {
-  std::vector<Run> runs = std::exchange(runs_, {});
-  const auto what = [](const auto& run) { return std::pair(run.stack, run.in_kernel); };
-  std::ranges::sort(runs, {}, what);
-  const double doubtful = DoubtfulWeight();
-  std::vector<Part> parts;
-  for (const Run& run : runs) {
-    const double weight =
-        (run.sure ? 1 : doubtful) * static_cast<double>(std::max<uint64_t>(run.room, 1));
-    if (weight == 0) continue;
-    if (parts.empty() || what(parts.back()) != what(run)) {
-      parts.push_back({run.stack, run.in_kernel, 0});
-    }
-    parts.back().weight += weight;
+uint64_t ThreadLedger::DueToDoubtful() const {
+  const auto due = static_cast<uint64_t>(DoubtfulWeight() * static_cast<double>(doubtful_.room_ns));
+  return due - std::min(due, doubtful_.given_ns);
+}
+
+void ThreadLedger::AddParts(const Runs& runs, double weight, std::vector<Part>& parts) {
+  if (weight == 0) return;
+  for (const Run& run : runs.last) {
+    const auto room = static_cast<double>(std::max<uint64_t>(run.room, 1));
+    parts.push_back({run.stack, run.in_kernel, weight * room});
   }
-  return parts;
 }
 
 void ThreadLedger::Add(const Moment& end, uint64_t cpu_ns, uint8_t flags) {

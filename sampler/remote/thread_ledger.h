@@ -124,9 +124,10 @@ struct Finding {
 /// Looks find a thread running as often as it runs, but not exactly so often within a few
 /// intervals: what is left waits for the next ones, which have a part of what has come to more than
 /// many of them could take. A look at a thread that waits for a CPU gets nothing, and one that
-/// cannot tell (TaskLook::on_cpu) what those that can are not likely to need. Finish spreads the
-/// rest over the last stacks seen running, or as good as seen: a look that could not tell counts as
-/// far as such looks had CPU time left to them.
+/// cannot tell (TaskLook::on_cpu) what those that can are not likely to need. Finish gives the last
+/// of these looks what is due to them and was kept, and spreads the rest over the last stacks seen
+/// running, or as good as seen: a look that could not tell counts as far as such looks had CPU time
+/// left to them.
 ///
 /// What holds of the samples, whatever is found:
 /// - they are a Timeline from the thread's birth, or BeginAt, to its end as Lifetime has it;
@@ -182,7 +183,15 @@ class ThreadLedger {
     StackId stack = kEmptyStack;
     bool in_kernel = false;
     uint64_t room = 0;  // what its look stood for
-    bool sure = false;
+  };
+  /// Looks with a claim, of one kind.
+  struct Runs {
+    std::vector<Run> last;  // a ring
+    size_t next = 0;
+    uint64_t room_ns = 0;   // what they stood for, in all
+    uint64_t given_ns = 0;  // the CPU time they had, in all
+
+    void Add(const Run& run, uint64_t cpu_ns);
   };
   /// A stack's part of the CPU time that is left at the end.
   struct Part {
@@ -203,15 +212,15 @@ class ThreadLedger {
   void AddGap(const Tick& tick, bool awake);
   /// The CPU time that goes to the stack of this look, the first one or not.
   uint64_t TakeCpu(const Finding& found, Claim claim, bool first);
-  void Remember(const Run& run);
   /// Yields the CPU time that is left.
   void SpreadRest();
+  void Spread(uint64_t cpu_ns, std::vector<Part> parts);
   /// How often looks that could not tell found the thread running after all: they have what the
   /// others left of all CPU time. 0 to 1.
   double DoubtfulWeight() const;
-  /// The stacks of `runs_`, in the kernel and outside, each once, by what their looks stood for.
-  /// Forgets them.
-  std::vector<Part> LastParts();
+  /// What looks that could not tell have not had of that.
+  uint64_t DueToDoubtful() const;
+  static void AddParts(const Runs& runs, double weight, std::vector<Part>& parts);
   void AddIdle(const Moment& end);
   void AddWait(const Moment& end);
   void AddRun(const Finding& found, uint64_t cpu_ns);
@@ -236,10 +245,7 @@ class ThreadLedger {
 
   uint64_t unseen_cpu_ns_ = 0;  // charged, and in no sample yet
   uint64_t looked_cpu_ns_ = 0;  // charged, and not left to a gap
-  uint64_t sure_room_ns_ = 0;   // what looks with a claim stood for, in all
-  uint64_t doubtful_room_ns_ = 0;
-  std::vector<Run> runs_;  // the last looks with a claim, a ring
-  size_t next_run_ = 0;
+  Runs sure_, doubtful_;
 };
 
 }  // namespace pystrobe::remote
