@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "sampler/pyabi/bytes.h"
+#include "sampler/remote/last_run.h"
 #include "sampler/remote/own_use.h"
 
 namespace pystrobe::remote {
@@ -23,6 +25,14 @@ constexpr int kMostFetches = 1500;
 constexpr int kMostRefused = 4;
 // Names of code objects that are new, in one look: a few microseconds each.
 constexpr int kMostRead = 16;
+
+// Nullopt where the kernel does not tell.
+std::optional<bool> ReadAwake(int syscall_fd) {
+  char text[256];
+  const std::string_view says = ReadInto(syscall_fd, text);
+  if (says.empty()) return std::nullopt;
+  return SaysAwake(says);
+}
 
 }  // namespace
 
@@ -43,6 +53,7 @@ void CopyJob::Run() {
   const OwnUse before = OwnUseNow();
   CopyWhoHasLock();
   descheduled = OwnUseNow().switches != before.switches || sched_getcpu() != own_cpu;
+  LookAtOthers();
   LookAtSubject();
   TakeNative();
   took = descheduled ? ThreadCpuNow() - before.cpu : MonotonicNow() - began;
@@ -54,6 +65,7 @@ void CopyJob::RunUnproved() {
   descheduled = true;
   Copy();
   if (witness.rseq_cpu_id != 0) ReadWitness();
+  LookAtOthers();
   LookAtSubject();
   TakeNative();
 }
@@ -61,9 +73,9 @@ void CopyJob::RunUnproved() {
 bool CopyJob::RunAsleep() {
   char text[256];
   const auto before = ParseSchedStat(ReadInto(witness.schedstat_fd, text));
-  if (!before || !before->exact() || IsAwake().value_or(true)) return false;
+  if (!before || !before->exact() || ReadAwake(witness.syscall_fd).value_or(true)) return false;
   RunUnproved();
-  const bool asleep = !IsAwake().value_or(true);
+  const bool asleep = !ReadAwake(witness.syscall_fd).value_or(true);
   const auto after = ParseSchedStat(ReadInto(witness.schedstat_fd, text));
   if (!asleep || !after || !SameRun(*before, *after)) return false;
   subject_look->awake = false;
@@ -74,6 +86,7 @@ void CopyJob::RunBeside(int held_cpu) {
   Reset();
   own_cpu = held_cpu;
   CopyWhoHasLock();
+  LookAtOthers();
   LookAtSubject();
 }
 
@@ -85,7 +98,7 @@ void CopyJob::EndBeside(Nanoseconds stay) {
 void CopyJob::ConfirmPlans() {
   if (AllFrozen()) {
     for (ThreadCopy* thread : threads) thread->plan->Confirm();
-  } else if (HeldStill()) {
+  } else if (StoodStill()) {
     threads.front()->plan->Confirm();
   }
 }
@@ -93,12 +106,13 @@ void CopyJob::ConfirmPlans() {
 void CopyJob::Reset() {
   began = MonotonicNow();
   own_cpu = subject_cpu = -1;
-  read_ok = descheduled = new_codes = false;
+  read_ok = descheduled = slept = new_codes = false;
   gil_before = gil_state = {};
   generation = 0;
   subject_look.reset();
   seen_codes.clear();
   took = {};
+  let_go_ = nullptr;
 }
 
 // The subject was chosen some time ago. To choose anew later would be to leave out what runs for
@@ -113,7 +127,11 @@ bool CopyJob::TurnToHolder() {
   const auto holder = holders->FindHolder(gil_state.last_holder);
   if (!holder) return false;
   std::erase(threads, holder->copy);
-  threads.front() = holder->copy;
+  ThreadCopy* const chosen = std::exchange(threads.front(), holder->copy);
+  if (!native) {
+    threads.push_back(chosen);
+    let_go_ = chosen;
+  }
   witness = holder->witness;
   generation_address = holder->generation_address;
   tid = holder->tid;
@@ -162,7 +180,7 @@ bool CopyJob::IsWhole() const {
 }
 
 bool CopyJob::NeedsAttention() const {
-  if (!HeldStill() || !IsWhole() || new_codes) return true;
+  if (!StoodStill() || !IsWhole() || new_codes) return true;
   if (ahead_of_switch) return !SubjectHoldsLock() || LockChangedHands();
   return AnotherHoldsLock();
 }
@@ -311,6 +329,10 @@ void CopyJob::ReadProof() {
 
 void CopyJob::AppendProof() {
   if (gil != nullptr) gil->AppendRequest(GilReader::kAfter, requests_);
+  for (ThreadCopy* other : std::span(threads).subspan(1)) {
+    if (other->watch.rseq_cpu_id == 0) continue;
+    requests_.push_back({other->watch.rseq_cpu_id, &other->cpu, sizeof other->cpu});
+  }
   if (witness.rseq_cpu_id != 0) {
     requests_.push_back({witness.rseq_cpu_id, &rseq_cpu_, sizeof rseq_cpu_});
   }
@@ -339,13 +361,40 @@ void CopyJob::LookAtSubject() {
   char text[256];
   const auto stat = ParseSchedStat(ReadInto(witness.schedstat_fd, text));
   if (!stat) return;
-  subject_look = {*stat, true, !stopped && HeldStill()};
+  // Often our timer has just woken it, and the CPU that it comes to is another, as this one is
+  // ours.
+  slept = !awake_before && stat_before && stat->exact() && SameRun(*stat_before, *stat);
+  subject_look = {*stat, true, !stopped && StoodStill()};
   subject_look->on_cpu = WasOnCpu(*stat);
   // Who has the lock is awake.
   if (gil != nullptr && SubjectHoldsLock()) return;
   subject_look->unsure = ahead_of_switch.has_value();
   const bool ran = awake_before || subject_look->on_cpu == OnCpu::kYes;
-  subject_look->awake = ran && (!subject_look->in_pause || IsAwake().value_or(true));
+  subject_look->awake =
+      ran && (!subject_look->in_pause || ReadAwake(witness.syscall_fd).value_or(true));
+  if (shares_cpu && subject_look->awake) subject_look->on_cpu = WasLastOnThisCpu(tid);
+}
+
+// What they do by now is not what they did when they were chosen.
+void CopyJob::LookAtOthers() {
+  for (ThreadCopy* thread : std::span(threads).subspan(1)) thread->look = LookAt(*thread);
+}
+
+std::optional<TaskLook> CopyJob::LookAt(const ThreadCopy& other) const {
+  const TaskWatch& watch = other.watch;
+  char text[256];
+  const auto stat = ParseSchedStat(ReadInto(watch.schedstat_fd, text));
+  const auto awake = ReadAwake(watch.syscall_fd);
+  if (!stat || !awake) return std::nullopt;
+  TaskLook look{*stat, *awake, &other == LetGoHeldStill()};
+  const OnCpu ran = watch.stat_before ? RanSince(*watch.stat_before, *stat) : OnCpu::kUnknown;
+  if (look.in_pause) look.on_cpu = ran;
+  // What has woken where we are has had no CPU yet: by now it would sleep again, had we not come.
+  const int cpu = static_cast<int>(other.cpu);
+  const bool is_here = watch.rseq_cpu_id != 0 && (cpu == own_cpu || cpu == sched_getcpu());
+  if (is_here) look.awake &= watch.awake_before || ran == OnCpu::kYes;
+  if (shares_cpu && look.awake) look.on_cpu = WasLastOnThisCpu(watch.tid);
+  return look;
 }
 
 void CopyJob::TakeNative() {
@@ -363,8 +412,20 @@ void CopyJob::TakeNative() {
 // (To be stopped by ptrace every thread runs.)
 OnCpu CopyJob::WasOnCpu(const SchedStat& now) const {
   if (stopped) return before_stop_;
-  if (!stat_before || !now.exact() || !HeldStill()) return OnCpu::kUnknown;
-  return now.cpu_ns > stat_before->cpu_ns ? OnCpu::kYes : OnCpu::kNo;
+  if (!stat_before || !StoodStill()) return OnCpu::kUnknown;
+  return RanSince(*stat_before, now);
+}
+
+// It was charged before anything was known of it; what our own timer woke waits here like what ran.
+OnCpu CopyJob::WasLastOnThisCpu(pid_t thread) {
+  const auto had = HadCpuBefore(thread);
+  if (!had) return OnCpu::kUnknown;
+  return *had ? OnCpu::kYes : OnCpu::kNo;
+}
+
+OnCpu CopyJob::RanSince(const SchedStat& before, const SchedStat& now) {
+  if (!now.exact()) return OnCpu::kUnknown;
+  return now.cpu_ns > before.cpu_ns ? OnCpu::kYes : OnCpu::kNo;
 }
 
 // Queued on this CPU it does not run, for we do.
@@ -376,30 +437,22 @@ OnCpu CopyJob::WasOnThisCpu() {
   ReadProof();
   ReadWitness();
   const bool is_here = read_ok && subject_cpu == sched_getcpu();
-  if (!is_here || !stat || !stat->exact() || !stat_before) return OnCpu::kUnknown;
-  return stat->cpu_ns > stat_before->cpu_ns ? OnCpu::kYes : OnCpu::kNo;
+  if (!is_here || !stat || !stat_before) return OnCpu::kUnknown;
+  return RanSince(*stat_before, *stat);
 }
 
 pid_t CopyJob::WhomToStop() {
   before_stop_ = WasOnThisCpu();
   if (read_ok && AnotherHoldsLock() && TurnToHolder()) before_stop_ = OnCpu::kUnknown;
-  stopped = IsAwake().value_or(true);
+  stopped = ReadAwake(witness.syscall_fd).value_or(true);
   return stopped ? tid : 0;
 }
 
 void CopyJob::LookAgain() {
-  awake_before = IsAwake().value_or(awake_before);
   char text[256];
   const auto stat = ParseSchedStat(ReadInto(witness.schedstat_fd, text));
   if (stat) stat_before = stat;
-}
-
-// Nullopt where the kernel does not tell.
-std::optional<bool> CopyJob::IsAwake() const {
-  char text[256];
-  const std::string_view says = ReadInto(witness.syscall_fd, text);
-  if (says.empty()) return std::nullopt;
-  return SaysAwake(says);
+  awake_before = ReadAwake(witness.syscall_fd).value_or(awake_before);
 }
 
 }  // namespace pystrobe::remote

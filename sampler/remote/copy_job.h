@@ -30,9 +30,20 @@ struct FrameLocals {
   std::vector<pyabi::Local> values;
 };
 
+/// How to look at a thread in the pause, and what was known of it when it was chosen.
+struct TaskWatch {
+  pid_t tid = 0;
+  int schedstat_fd = -1;  ///< as those of a CpuWitness
+  int syscall_fd = -1;
+  Address rseq_cpu_id = 0;
+  bool awake_before = true;
+  std::optional<SchedStat> stat_before;
+};
+
 /// One thread's stack as it stood. Buffers are kept from sample to sample.
 struct ThreadCopy {
   StackPlan* plan = nullptr;  ///< not owned
+  TaskWatch watch;            ///< of who may be copied along
   pyabi::StackCopy memory;
   std::vector<pyabi::RawFrame> frames;                    ///< leaf first
   std::vector<Address> loop_frames;                       ///< where the evaluation loop's own lie
@@ -40,6 +51,8 @@ struct ThreadCopy {
   pyabi::WalkStatus status = pyabi::WalkStatus::kBroken;  ///< kMissing: cut where it got too long
   std::vector<FrameLocals> locals;  ///< of `frames`, where the job asks for them
   StoppedStack native;              ///< of the subject, where the job asks for it
+  uint32_t cpu = 0;                 ///< of who is copied along, where rseq tells: where it ran last
+  std::optional<TaskLook> look;     ///< of who is copied along, just after the copy
 };
 
 /// The words of a GIL that matter, as they were at the end of the copy.
@@ -140,19 +153,21 @@ struct CopyJob {
   pid_t tid = 0;                            ///< the subject, the thread to be held
   CpuWitness witness;                       ///< of it
   /// The subject first. Where `holders` know somebody else who has the lock when the copy is made,
-  /// that one is the subject then.
+  /// that one is the subject then, and this one is copied along: it has let go of the lock, and
+  /// what it does since is not to be left out.
   std::vector<ThreadCopy*> threads;
   /// Of the subject, when it was chosen. Our coming wakes a CPU that was idle, and sometimes with
   /// it the thread that sleeps there. So one that was asleep before and is awake in the pause ran
   /// only if it was charged something in between.
-  bool awake_before = true;              ///< with `ahead_of_switch` not known
-  std::optional<SchedStat> stat_before;  ///< the same; with `ahead_of_switch` not known
+  std::optional<SchedStat> stat_before;  ///< with `ahead_of_switch` not known
+  bool awake_before = true;              ///< the same, and a moment later
   bool locals = false;                   ///< read local variables too: some microseconds for each
   /// Take along what native frames are unwound from, of the subject, which is held by ptrace or
   /// sleeps.
   bool native = false;
   Address thread_pointer = 0;  ///< the subject's pthread_self()
   bool stopped = false;        ///< the subject is held by ptrace, and looks asleep therefore
+  bool shares_cpu = false;     ///< the calling thread has woken on the subject's CPU for it
   bool alone = true;           ///< no other copy is begun with this one
   bool woken_for = false;  ///< who holds the CPU was woken for it, and so had that CPU once before
   /// Made ahead of its time, as the subject had the lock and nobody else did since this count:
@@ -165,6 +180,7 @@ struct CopyJob {
   int subject_cpu = -1;      ///< where the subject last ran, as of the end of the copy
   int own_cpu = -1;          ///< where the copy was made
   bool descheduled = false;  ///< who held the CPU lost it meanwhile
+  bool slept = false;        ///< the subject slept when it was chosen, and had no CPU since
   GilState gil_before;  ///< the lock before the first byte was copied, where threads are several
   GilState gil_state;   ///< and after the last
   uint64_t generation = 0;               ///< what was read at generation_address
@@ -175,14 +191,23 @@ struct CopyJob {
 
   /// The subject ran no user code during the copy: it was not elsewhere, and not here.
   bool HeldStill() const { return read_ok && !descheduled && subject_cpu == own_cpu; }
+  /// It ran none, wherever it was.
+  bool StoodStill() const { return HeldStill() || (read_ok && slept); }
 
   /// No thread of the subject's interpreter lock ran bytecode during the copy. The subject was the
   /// lock's last holder and stood still, and whoever else takes the lock becomes its last holder
   /// and is counted (take_gil in Python/ceval_gil.c), so nobody did.
   bool AllFrozen() const {
-    return HeldStill() && gil_before.last_holder == tstate() &&
+    return StoodStill() && gil_before.last_holder == tstate() &&
            gil_before.last_holder == gil_state.last_holder &&
            gil_before.switch_number == gil_state.switch_number;
+  }
+
+  /// Who was to be the subject and had let go of the lock, as somebody on another CPU had taken it:
+  /// that one's copy is proved by itself. Null: there is none.
+  const ThreadCopy* LetGoHeldStill() const {
+    if (let_go_ == nullptr || !read_ok || descheduled) return nullptr;
+    return static_cast<int>(let_go_->cpu) == own_cpu ? let_go_ : nullptr;
   }
 
   /// Of the subject.
@@ -218,7 +243,10 @@ struct CopyJob {
   /// The subject, to be stopped by ptrace, or 0 where that sleeps. Notes whether it had the CPU
   /// where the calling thread is now.
   pid_t WhomToStop();
-  /// Reads `awake_before` and `stat_before` again, as time has passed since they were set.
+  /// Makes who has the lock, as of the last copy, the subject. False where it is nobody that is
+  /// known.
+  bool TurnToHolder();
+  /// Reads `stat_before` and `awake_before` again, as time has passed since they were set.
   void LookAgain();
   /// As Run, but while another thread of ours has the subject's CPU, `held_cpu`. There is a result
   /// only after EndBeside.
@@ -235,8 +263,6 @@ struct CopyJob {
 
   void Reset();
   void CopyWhoHasLock();
-  /// Makes who has the lock the subject. False where it is nobody that is known.
-  bool TurnToHolder();
   void CopyWithWitness();
   void ConfirmPlans();
   void Copy();
@@ -254,10 +280,13 @@ struct CopyJob {
   void ReadWitness();
   std::optional<Place> ReadPlace() const;
   void LookAtSubject();
+  void LookAtOthers();
+  std::optional<TaskLook> LookAt(const ThreadCopy& other) const;
   void TakeNative();
-  std::optional<bool> IsAwake() const;
   /// Whether the subject, of which the kernel says `now` in the pause, had a CPU before it.
   OnCpu WasOnCpu(const SchedStat& now) const;
+  static OnCpu WasLastOnThisCpu(pid_t thread);
+  static OnCpu RanSince(const SchedStat& before, const SchedStat& now);
   OnCpu WasOnThisCpu();
 
   std::vector<pyabi::ReadRequest> requests_;
@@ -265,6 +294,7 @@ struct CopyJob {
   std::vector<Address> code_list_;
   std::vector<std::byte> code_bytes_;
   uint32_t rseq_cpu_ = 0;
+  ThreadCopy* let_go_ = nullptr;
   OnCpu before_stop_ = OnCpu::kUnknown;
   std::optional<Place> place_before_;  // without rseq
 };

@@ -26,6 +26,12 @@ void Pacer::Wake() {
   FutexWake(woken_);
 }
 
+bool Pacer::CanKeepOff(int cpu) {
+  if (cpu < 0 || has_one_cpu()) return false;
+  const std::lock_guard lock(mutex_);
+  return kept_off_ != cpu && MonotonicNow() >= free_until_;
+}
+
 void Pacer::KeepOff(int cpu) {
   if (cpu < 0 || has_one_cpu()) return;
   const std::lock_guard lock(mutex_);

@@ -31,6 +31,8 @@ class Pacer {
   /// So whoever finds the target on a CPU calls this before it wakes the pacer. Where it starves on
   /// the CPUs that are left it has them all again for a while. [any thread]
   void KeepOff(int cpu);
+  /// False where it has to stay, or has been put back there by others. [any thread]
+  bool CanKeepOff(int cpu);
 
   /// Sleeps until `until` (CLOCK_MONOTONIC) unless woken since the last Sleep; a signal ends it
   /// too. [the pacer]

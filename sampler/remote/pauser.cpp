@@ -117,6 +117,7 @@ PauseTicket Pauser::Begin(CopyJob& job, int cpu, Nanoseconds at) {
   NoteWhereWeAre(cpu);
   // It was taken off that CPU, and charged, before this was read.
   if (shares_cpu_) job.stat_before.reset();
+  job.shares_cpu = shares_cpu_;
   if (mode_in_use_ == PauseMode::kPreempt && BeginPreemption(job, cpu, at, ticket)) {
     return ticket;
   }
@@ -140,14 +141,14 @@ bool Pauser::BeginPreemption(CopyJob& job, int cpu, Nanoseconds at, PauseTicket&
     GiveUpPreemption(fmt::format("thread {} is real-time", job.tid));
     return false;
   }
-  pacer_.KeepOff(cpu);
-  if (sched_getcpu() == cpu) {
+  if (shares_cpu_) {
     // One CPU only, or others have the rest: the pacer itself has taken the target's CPU.
     job.Run();
     ticket.outcome = OutcomeOf(job);
-    if (shares_cpu_) ticket.outcome.held_for = PacersWork();
+    ticket.outcome.held_for = PacersWork();
     return true;
   }
+  if (sched_getcpu() != cpu) pacer_.KeepOff(cpu);
   ticket.probe = ProbeFor(cpu);
   if (ticket.probe == nullptr) return false;
   if (ticket.probe->exiled()) {
@@ -157,36 +158,48 @@ bool Pauser::BeginPreemption(CopyJob& job, int cpu, Nanoseconds at, PauseTicket&
   }
   // The looks ahead are over by now; what is left is that of another subject on this CPU.
   if (ticket.probe->busy()) WaitFor(*ticket.probe);
-  if (has_time_ && job.alone && CopyBeside(job, at, ticket)) {
+  if (CanCopyBeside(job, cpu, at) && CopyBeside(job, at, ticket)) {
     ticket.probe = nullptr;
     if (job.NeedsAttention()) pacer_.Wake();
     return true;
   }
   NoteReady();
+  const int probes_cpu = ticket.probe->cpu();
   ticket.probe->Submit(job, at);
+  pacer_.KeepOff(probes_cpu);
   return true;
+}
+
+// To leave the target's CPU for it would take until the time has passed, as it would to make one
+// that is made again.
+bool Pauser::CanCopyBeside(const CopyJob& job, int cpu, Nanoseconds at) {
+  return has_time_ && job.alone && at > Nanoseconds::zero() && sched_getcpu() != cpu;
 }
 
 // After milliseconds of something else a CPU has none of what a copy needs in its caches, and takes
 // several times as long for it. So one is made that proves nothing, and then, on the CPU that is
-// warm now, the one for which the target waits.
+// warm now, the one for which the target waits. The first one also tells who has the lock by then,
+// and where.
 bool Pauser::CopyBeside(CopyJob& job, Nanoseconds at, PauseTicket& ticket) {
-  Probe& probe = *ticket.probe;
   job.RunUnproved();
   if (MonotonicNow() - job.began >= kShortCopy) return false;
-  const bool has_moved = job.subject_cpu >= 0 && job.subject_cpu != probe.cpu();
+  if (job.AnotherHoldsLock() && job.TurnToHolder()) job.RunUnproved();
+  if (job.subject_cpu >= 0 && job.subject_cpu != ticket.probe->cpu()) {
+    Probe* const there = ProbeFor(job.subject_cpu);
+    if (there == nullptr) return false;
+    ticket.probe = there;
+    if (sched_getcpu() == there->cpu()) return false;
+    pacer_.KeepOff(there->cpu());
+  }
   job.LookAgain();
   NoteReady();
-  if (!has_moved && !probe.RunBeside(job, at)) {
+  Probe& probe = *ticket.probe;
+  if (!probe.RunBeside(job, at)) {
     ticket.in_vain = probe.TakeStay();
     ticket.holds_in_vain = HoldsFor(job);
     return false;
   }
   ticket.outcome = OutcomeOf(job);
-  if (has_moved) {
-    ticket.outcome.holds = 0;
-    ticket.outcome.disturbed = false;
-  }
   return true;
 }
 
@@ -223,7 +236,7 @@ uint32_t Pauser::EndAhead() {
 
 PauseOutcome Pauser::OutcomeOf(const CopyJob& job) {
   return {.copied = job.read_ok,
-          .held = job.HeldStill(),
+          .held = job.StoodStill(),
           .held_for = job.took,
           .holds = HoldsFor(job),
           .disturbed = job.descheduled};
@@ -273,7 +286,8 @@ PauseOutcome Pauser::CopyByPtrace(CopyJob& job, Tracer::Moment moment) {
 }
 
 void Pauser::NoteWhereWeAre(int target_cpu) {
-  const bool shares = sched_getcpu() == target_cpu;
+  const bool leaves = mode_in_use_ == PauseMode::kPreempt && pacer_.CanKeepOff(target_cpu);
+  const bool shares = sched_getcpu() == target_cpu && !leaves;
   if (shares && !shares_cpu_) own_cpu_ = ThreadCpuNow();
   shares_cpu_ = shares;
 }

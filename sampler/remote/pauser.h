@@ -88,6 +88,7 @@ class Pauser {
  private:
   static PauseOutcome OutcomeOf(const CopyJob& job);
   bool BeginPreemption(CopyJob& job, int cpu, Nanoseconds at, PauseTicket& ticket);
+  bool CanCopyBeside(const CopyJob& job, int cpu, Nanoseconds at);
   bool CopyBeside(CopyJob& job, Nanoseconds at, PauseTicket& ticket);
   void WaitFor(Probe& probe);
   PauseOutcome CopyByPtrace(CopyJob& job, Tracer::Moment moment);

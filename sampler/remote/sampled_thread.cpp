@@ -71,14 +71,30 @@ void SampledThread::Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy) {
   job.native = context_.native != nullptr;
   job.tid = thread_.tid;
   job.thread_pointer = thread_.pthread;
-  job.stopped = false;
+  job.stopped = job.shares_cpu = false;
   job.witness = Witness();
   job.awake_before = true;
   job.woken_for = false;
   job.ahead_of_switch.reset();
   job.stat_before.reset();
   copy.plan = &plan_;
+  copy.watch = {};
   job.threads.assign(1, &copy);
+}
+
+void SampledThread::LookBefore(CopyJob& job) {
+  job.stat_before = clock().Read();
+  job.awake_before = clock().Running();
+  copy_.watch = Watch(job.awake_before, job.stat_before);
+}
+
+void SampledThread::PrepareAlong(CopyJob& job) {
+  copy_.watch = Watch(clock().Running(), looked_);
+  job.threads.push_back(&copy_);
+}
+
+TaskWatch SampledThread::Watch(bool awake, const std::optional<SchedStat>& stat) {
+  return {thread_.tid, clock().schedstat_fd(), clock().syscall_fd(), RseqCpuId(), awake, stat};
 }
 
 CpuWitness SampledThread::Witness() {

@@ -78,6 +78,10 @@ class SampledThread {
   /// Makes `job` one of copying this thread's stack into `copy` with this thread held. `gil`: of
   /// its interpreter; null without one.
   void Prepare(CopyJob& job, GilReader* gil, ThreadCopy& copy);
+  /// Notes in a job so prepared what the kernel says now.
+  void LookBefore(CopyJob& job);
+  /// Has `job` copy this thread's stack into copy() along with its subject's.
+  void PrepareAlong(CopyJob& job);
   /// The same of a job whose subject it turns out to be. Nullopt without rseq. [threads that run
   /// jobs, while the pacer changes nothing]
   std::optional<LockHolders::Holder> AsHolder();
@@ -89,9 +93,6 @@ class SampledThread {
   /// now. False, and nothing is taken, where all names are asked for and a frame has none. A thread
   /// that is found gone has none of it either.
   bool TakeCopy(const Tick& tick, uint8_t flags, const std::optional<TaskLook>& look, Names names);
-
-  /// What MayHaveRun saw; and whether the thread is awake now, a moment later.
-  TaskLook LookNow() { return {looked_, clock().Running(), false}; }
 
   /// The thread was found gone.
   void Miss(const Tick& now) { kernel_.ledger().Miss(now); }
@@ -107,6 +108,7 @@ class SampledThread {
   const std::vector<FrameLocals>& locals() const { return locals_; }
 
  private:
+  TaskWatch Watch(bool awake, const std::optional<SchedStat>& stat);
   /// How to prove that it stood still.
   CpuWitness Witness();
   /// Where the kernel tells on which CPU it runs; 0: nowhere.

@@ -46,7 +46,9 @@ TickSampler::~TickSampler() {
 
 void TickSampler::Start(const Tick& tick) {
   tick_ = tick;
-  outcome_ = {};
+  outcome_ = {.time = tick.time, .first = tick.time};
+  asked_ = tick.time;
+  has_time_ = false;
   look_count_ = 0;
   context_.files.CloseLent();
   started_ = true;
@@ -123,14 +125,9 @@ TickOutcome TickSampler::Finish() {
   // Interpreters may share a kernel thread: its CPU time goes to the one that holds its lock.
   auto holds = [](const std::unique_ptr<Look>& look) { return look->job.SubjectHoldsLock(); };
   std::stable_partition(looks.begin(), looks.end(), holds);
-  const Nanoseconds asked = outcome_.time = outcome_.first = tick_.time;
-  bool any = false;
   for (auto& look : looks) {
     if (!look->copied) continue;
-    tick_.time = std::max(asked, look->job.began);
-    outcome_.first = any ? std::min(outcome_.first, tick_.time) : tick_.time;
-    outcome_.time = std::max(outcome_.time, tick_.time);
-    any = true;
+    SetTime(look->job.began);
     Record(*look);
   }
   started_ = false;
@@ -152,15 +149,13 @@ void TickSampler::StartEach(LockDomain& domain) {
     CollectChanged(domain, true, nullptr, running_);
     for (SampledThread* thread : running_) BeginIfFree(NewLook(domain, thread));
   } else if (const auto gil = Peek(domain)) {
-    SampledThread& first = ChooseSubject(domain, *gil);
-    CollectChanged(domain, gil->switch_number != domain.switch_number, &first, running_);
-    if (MayRun(first) || !running_.empty()) running_.insert(running_.begin(), &first);
+    CollectEach(domain, *gil);
     const SampledThread* had_lock = nullptr;
     for (SampledThread* thread : running_) {
       if (thread == had_lock) continue;
       Look& look = NewLook(domain, thread);
       look.switch_number = gil->switch_number;
-      look.follows_lock = thread == &first;
+      look.follows_lock = thread == holder_first_;
       BeginIfFree(look);
       if (look.follows_lock && look.begun) had_lock = domain.Find(look.job.tstate());
     }
@@ -168,6 +163,18 @@ void TickSampler::StartEach(LockDomain& domain) {
     return;
   }
   if (running_.empty()) outcome_.taken = true;
+}
+
+// In turns, whoever has the lock: one that is looked at now where it has that, and later where it
+// has not, would be seen with it more often than it has. Where not all fit, whoever has it does.
+void TickSampler::CollectEach(LockDomain& domain, const GilState& gil) {
+  holder_first_ = nullptr;
+  SampledThread& holder = ChooseSubject(domain, gil);
+  CollectChanged(domain, gil.switch_number != domain.switch_number, nullptr, running_);
+  if (running_.size() < kMostStopped) return;
+  std::erase(running_, &holder);
+  running_.insert(running_.begin(), &holder);
+  holder_first_ = &holder;
 }
 
 // The others wait for their turn on that CPU, in Complete.
@@ -188,7 +195,7 @@ void TickSampler::Reset(Look& look, LockDomain& domain, SampledThread* subject) 
   look.others.clear();
   look.ticket = {};
   look.begun = look.copied = look.was_awake = false;
-  look.follows_lock = look.turned = false;
+  look.follows_lock = look.turned = look.has_asleep = false;
   look.tries = 0;
   look.held = {};
 }
@@ -212,25 +219,22 @@ bool TickSampler::Choose(Look& look) {
 void TickSampler::Begin(Look& look) {
   CopyJob& job = look.job;
   look.subject->Prepare(job, look.domain->lock(), look.subject->copy());
-  job.awake_before = look.subject->clock().Running();
-  job.stat_before = look.subject->clock().Read();
+  look.subject->LookBefore(job);
   // Later that thread may have had a look of its own.
   if (look.follows_lock && (look.tries == 0 || SharesCopies(*look.domain))) {
     job.holders = look.domain;
   }
   job.alone =
       threads_.domains().size() == 1 && (SharesCopies(*look.domain) || running_.size() == 1);
-  look.other_looks.clear();
-  for (SampledThread* other : look.others) {
-    job.threads.push_back(&other->copy());
-    look.other_looks.push_back(other->LookNow());
-  }
+  for (SampledThread* other : look.others) other->PrepareAlong(job);
   look.begun = true;
   const Nanoseconds at = look.tries == 0 ? tick_.at : Nanoseconds{};
   // One that is asked for early is looked at when its time has come.
   if (at <= tick_.time) {
     look.was_awake |= job.awake_before;
     if (CopyAsleep(look)) return;
+  } else {
+    look.has_asleep = CopyBeforeItWakes(look);
   }
   look.ticket = pauser_.Begin(job, look.subject->last_cpu(), at);
 }
@@ -246,6 +250,28 @@ bool TickSampler::CopyAsleep(Look& look) {
   return true;
 }
 
+bool TickSampler::CopyBeforeItWakes(Look& look) {
+  if (pauser_.mode_in_use() != PauseMode::kPreempt || look.job.awake_before) return false;
+  look.subject->Prepare(look.asleep, look.domain->lock(), look.asleep_copy);
+  if (!look.asleep.RunAsleep()) return false;
+  if (look.asleep.subject_cpu >= 0) look.subject->set_last_cpu(look.asleep.subject_cpu);
+  return true;
+}
+
+void TickSampler::TakeAsItSlept(Look& look) {
+  if (!std::exchange(look.has_asleep, false)) return;
+  const CopyJob& job = look.job;
+  const bool slept_here = look.asleep.subject_cpu == job.own_cpu;
+  const bool is_elsewhere = job.read_ok && job.subject_cpu >= 0 && job.subject_cpu != job.own_cpu;
+  if (job.StoodStill() || !slept_here || !is_elsewhere) return;
+  if (job.tstate() != look.asleep.tstate() || !look.asleep.IsWhole()) return;
+  look.asleep.began = job.began;
+  std::swap(look.job, look.asleep);
+  std::swap(look.subject->copy(), look.asleep_copy);
+  look.job.threads.front() = &look.subject->copy();
+  look.ticket.outcome.held = true;
+}
+
 void TickSampler::Complete(Look& look) {
   for (int tries = 1;; ++tries) {
     if (!look.begun) Begin(look);
@@ -253,6 +279,7 @@ void TickSampler::Complete(Look& look) {
     SeekHolder(*look.domain, look.job.gil_state);
     if (Good(look) || tries == kMostTries) break;
     ++outcome_.retries;
+    RecordWhoLetGo(look);
     if (!look.ticket.outcome.held) NoteIfGone(*look.subject);
     if (SharesCopies(*look.domain) && !ChooseAgain(look)) return;
   }
@@ -278,13 +305,13 @@ bool TickSampler::ChooseAgain(Look& look) {
 void TickSampler::TurnTo(Look& look, SampledThread& subject) {
   if (&subject == look.subject) return;
   if (look.tries > 0) Settle(look);
+  std::erase(look.others, &subject);
+  if (std::ranges::count(look.job.threads, &look.subject->copy()) > 0) {
+    look.others.push_back(look.subject);
+  }
   look.subject = &subject;
   look.turned = true;
   look.was_awake = false;
-  const auto copied = std::ranges::find(look.others, &subject);
-  if (copied == look.others.end()) return;
-  look.other_looks.erase(look.other_looks.begin() + (copied - look.others.begin()));
-  look.others.erase(copied);
 }
 
 void TickSampler::Settle(Look& look) {
@@ -302,6 +329,7 @@ void TickSampler::EndCopy(Look& look) {
   look.held.copying += look.ticket.outcome.held_for;
   look.held.disturbed |= look.ticket.outcome.disturbed;
   if (look.job.subject_cpu >= 0) look.subject->set_last_cpu(look.job.subject_cpu);
+  TakeAsItSlept(look);
   if (look.job.subject_look) look.was_awake |= look.job.subject_look->awake;
 }
 
@@ -326,10 +354,10 @@ void TickSampler::Record(Look& look) {
       (job.AllFrozen() || (held && job.gil_state.HeldBy(look.subject->id().tstate)));
   const bool taken = TakeStack(look, *look.subject, held, SubjectLook(look));
   outcome_.taken |= taken;
-  for (size_t i = 0; i < look.others.size(); ++i) {
-    SampledThread& other = *look.others[i];
-    const bool proved = all_frozen || other.StoodStillSince();
-    outcome_.taken |= TakeStack(look, other, proved, look.other_looks[i]);
+  for (SampledThread* other : look.others) {
+    const bool proved =
+        all_frozen || &other->copy() == job.LetGoHeldStill() || other->StoodStillSince();
+    outcome_.taken |= TakeStack(look, *other, proved, other->copy().look);
   }
   outcome_.held += HeldFor(look, taken && look.subject->current() ? WaitedFor(look) : std::nullopt);
   const bool calm = held && look.tries == 1 && !look.turned && look.others.empty() &&
@@ -340,6 +368,23 @@ void TickSampler::Record(Look& look) {
   look.domain->switch_number =
       look.domain->threads.size() == 1 ? job.gil_state.switch_number : look.switch_number;
   look.domain->last_subject = look.subject;
+}
+
+void TickSampler::RecordWhoLetGo(Look& look) {
+  const ThreadCopy* const copy = look.job.LetGoHeldStill();
+  if (copy == nullptr || copy->status != WalkStatus::kComplete) return;
+  const auto it = std::ranges::find(look.others, copy, [](SampledThread* t) { return &t->copy(); });
+  if (it == look.others.end()) return;
+  SetTime(look.job.began);
+  context_.codes.Update(look.job.seen_codes, look.job.generation, tick_.time);
+  outcome_.taken |= TakeStack(look, **it, true, copy->look);
+}
+
+void TickSampler::SetTime(Nanoseconds copied) {
+  tick_.time = std::max(asked_, copied);
+  outcome_.first = has_time_ ? std::min(outcome_.first, tick_.time) : tick_.time;
+  outcome_.time = std::max(outcome_.time, tick_.time);
+  has_time_ = true;
 }
 
 // Of who turned out to have the lock the kernel has not been asked yet.

@@ -74,8 +74,7 @@ class TickSampler {
     LockDomain* domain = nullptr;
     SampledThread* subject = nullptr;
     std::vector<SampledThread*> others;
-    std::vector<TaskLook> other_looks;  ///< as of the start of the copy
-    uint64_t switch_number = 0;         ///< of the lock, when the subject was chosen
+    uint64_t switch_number = 0;  ///< of the lock, when the subject was chosen
     CopyJob job;
     PauseTicket ticket;
     bool was_awake = false;     ///< the subject, when it was looked at first
@@ -83,7 +82,10 @@ class TickSampler {
     bool turned = false;        ///< another one had the lock by then: that is the subject now
     bool begun = false;         ///< a copy is under way or done
     uint32_t tries = 0;         ///< copies made of this subject
-    bool copied = false;        ///< there is something to record
+    bool has_asleep = false;    ///< `asleep` is of the subject, as it slept when it was chosen
+    CopyJob asleep;
+    ThreadCopy asleep_copy;
+    bool copied = false;  ///< there is something to record
     HeldCopies held;
   };
 
@@ -100,6 +102,7 @@ class TickSampler {
   }
   void StartLocked(LockDomain& domain);
   void StartEach(LockDomain& domain);
+  void CollectEach(LockDomain& domain, const GilState& gil);
   void BeginIfFree(Look& look);
   Look& NewLook(LockDomain& domain, SampledThread* subject);
   static void Reset(Look& look, LockDomain& domain, SampledThread* subject);
@@ -116,6 +119,13 @@ class TickSampler {
   /// some system calls fail when their thread is stopped (epoll_wait with EINTR, signal(7)). False
   /// when it may have woken meanwhile.
   bool CopyAsleep(Look& look);
+  /// Of who sleeps when it is chosen, and will be looked at later: what is to be seen where our
+  /// coming wakes it.
+  bool CopyBeforeItWakes(Look& look);
+  /// Who slept on the CPU that we have now is awake on another: there was no room for it here, so
+  /// it has woken since we came, as a rule because its timer was near and our interrupt did for
+  /// both. What it does next is not to be seen more often for that.
+  void TakeAsItSlept(Look& look);
   /// How many looks may follow this one without choosing.
   size_t MostAhead(const Look& look) const;
   Look& Made(size_t i) { return i == 0 ? *looks_.front() : ahead_[i - 1]->look; }
@@ -128,6 +138,11 @@ class TickSampler {
   /// time: the thread waits for a CPU there. What was copied is no sample.
   static bool IsHalfDone(const Look& look);
   void Record(Look& look);
+  /// Where another copy is needed of who has taken the lock: who let go of it was held, and what it
+  /// does by then is another matter.
+  void RecordWhoLetGo(Look& look);
+  /// What is recorded next was copied then.
+  void SetTime(Nanoseconds copied);
   /// `waited`: of the sample that came of it, where one did.
   Nanoseconds HeldFor(Look& look, const std::optional<Waiting>& waited);
   static std::optional<Waiting> WaitedFor(Look& look);
@@ -158,6 +173,8 @@ class TickSampler {
   HeldTime held_time_;
   Tick tick_;
   TickOutcome outcome_;
+  Nanoseconds asked_{};    // tick_.time, before anything was copied
+  bool has_time_ = false;  // a copy was recorded in this tick
   bool started_ = false;
   std::vector<std::unique_ptr<Look>> looks_;  // kept for their buffers
   size_t look_count_ = 0;                     // of them, used in this tick
@@ -170,6 +187,7 @@ class TickSampler {
   size_t made_ahead_ = 0;    // since the other threads were last checked
   size_t bytes_copied_ = 0;  // by the last look, of the subject's stack
   std::vector<SampledThread*> running_;
+  const SampledThread* holder_first_ = nullptr;  // the first of them, as it has the lock
   std::vector<pyabi::ReadRequest> requests_;
 };
 

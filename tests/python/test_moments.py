@@ -142,3 +142,47 @@ def test_who_wakes_just_before_it_is_looked_at_is_seen(
     # They use a third of a CPU: ten looks find each of them at work.
     assert report["total"]["cpu_ns"] > 0.1 * report["quality"]["duration_ns"]
     assert report["unseen"]["cpu_ns"] < 0.1 * report["total"]["cpu_ns"]
+
+
+@pytest.mark.chance
+@pytest.mark.parametrize("options", [(), ("--pause", "ptrace"), ("--native",)], ids=" ".join)
+def test_work_without_the_lock_has_its_cpu_time(
+    pystrobe: Pystrobe, newest: Interpreter, options: tuple[str, ...]
+) -> None:
+    """Between looks that are far apart it is done many times, and so is the other half."""
+    if options and not may_be_real_time():
+        pytest.skip("a tracer that may not be real-time asks from where it is")
+    with running(newest, "handovers") as target:
+        recorded = pystrobe.attach(target.pid, *options, seconds=12, rate=100)
+        truth = percent(target.stop()["used"])
+    stacks = recorded.collapsed("--mode", "cpu", "--unit", "ns", "--thread", "halves")
+    found = percent(share_of([stack for stack in stacks if stack.frames], ["digest", "count"]))
+    # Four standard deviations of a half, of the hundred looks that find one of them at work.
+    assert found == pytest.approx(truth, abs=20)
+
+
+@pytest.mark.chance
+def test_what_comes_around_a_nap_has_its_time_wherever_that_ends(
+    pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    """A timer of ours ends a nap that was nearly over, and what comes then follows our timer."""
+    with running(newest, "around_naps") as target:
+        recorded = pystrobe.attach(target.pid, seconds=4, rate=1000)
+        truth = percent(target.stop()["spent"])
+    stacks = recorded.collapsed("--mode", "wall", "--unit", "ns", "--idle")
+    found = percent(share_of([stack for stack in stacks if stack.frames], list(truth)))
+    # Four standard deviations of a twelfth, and as much for what is not mended by that.
+    assert found["before"] == pytest.approx(truth["before"], abs=3.5)
+
+
+@pytest.mark.chance
+def test_a_sleep_has_no_cpu_time_on_the_samplers_cpu(
+    pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    """Who is woken while the sampler has the CPU waits there like who was taken off it."""
+    cpu, _ = apart()
+    with running(newest, "around_naps", cpu=cpu) as target:
+        recorded = pystrobe.attach(target.pid, seconds=4, rate=1000, cpu=cpu)
+    shares = share_of(recorded.collapsed("--mode", "cpu", "--unit", "ns"), ["nap"])
+    # What the calls themselves take: going to sleep and coming back.
+    assert shares["nap"] < 15

@@ -73,8 +73,35 @@ TEST_F(CopyJobTest, ProvesItByThatOnesCpu) {
 }
 
 TEST_F(CopyJobTest, WhoHasTheLockIsCopiedOnce) {
+  ThreadCopy* const chosen = job_.threads.front();
   job_.threads.push_back(holders_.holder.copy);
   job_.Run();
+  EXPECT_EQ(job_.threads, (std::vector{holders_.holder.copy, chosen}));
+}
+
+TEST_F(CopyJobTest, WhoLetGoOfTheLockIsCopiedAlongAndProvedByItself) {
+  ThreadCopy* const chosen = job_.threads.front();
+  chosen->watch.rseq_cpu_id = job_.witness.rseq_cpu_id;
+  chosen_.frame[1] = 0xf00d;
+  other_.rseq_cpu = static_cast<uint32_t>(cpu_) + 1;
+  do job_.Run();
+  while (job_.descheduled);
+  EXPECT_FALSE(job_.HeldStill()) << "who has it runs on another CPU";
+  ASSERT_EQ(job_.LetGoHeldStill(), chosen);
+  EXPECT_EQ(chosen->frames.at(0).code, 0xf00dU);
+  EXPECT_FALSE(job_.HoldsLock(*chosen));
+}
+
+TEST_F(CopyJobTest, WhoLetGoOfTheLockAndRunsElsewhereIsNotProved) {
+  job_.threads.front()->watch.rseq_cpu_id = job_.witness.rseq_cpu_id;
+  chosen_.rseq_cpu = other_.rseq_cpu = static_cast<uint32_t>(cpu_) + 1;
+  job_.Run();
+  EXPECT_EQ(job_.LetGoHeldStill(), nullptr);
+}
+
+TEST_F(CopyJobTest, WithNativeFramesOneThreadIsCopied) {
+  job_.native = true;
+  EXPECT_EQ(job_.WhomToStop(), 4711);
   EXPECT_EQ(job_.threads, (std::vector{holders_.holder.copy}));
 }
 
@@ -107,6 +134,9 @@ class TaskFds {
     witness.schedstat_fd = schedstat_.get();
     witness.syscall_fd = syscall_.get();
   }
+  TaskWatch Watch() const {
+    return {.schedstat_fd = schedstat_.get(), .syscall_fd = syscall_.get()};
+  }
 
  private:
   static int Open(pid_t tid, const char* name) {
@@ -126,10 +156,20 @@ class CopyJobLookTest : public CopyJobTest {
     job_.awake_before = false;
   }
 
-  static bool RanBefore(pid_t pid) {
+  static std::optional<SchedStat> StatOf(pid_t pid) {
     const auto text = ReadSmallFile("/proc/" + std::to_string(pid) + "/schedstat");
-    const auto stat = ParseSchedStat(text.value_or(""));
+    return ParseSchedStat(text.value_or(""));
+  }
+  static bool RanBefore(pid_t pid) {
+    const auto stat = StatOf(pid);
     return stat && stat->cpu_ns > 0;
+  }
+  static bool Sleeps(pid_t pid) {
+    return !SaysAwake(
+        ReadSmallFile("/proc/" + std::to_string(pid) + "/syscall").value_or("running"));
+  }
+  static void PauseForEver() {
+    for (;;) pause();
   }
 
   const testing::SpinningChild spinning_;
@@ -158,15 +198,78 @@ TEST_F(CopyJobLookTest, WhoIsAwakeIsNotCopiedAsleep) { EXPECT_FALSE(job_.RunAsle
 TEST_F(CopyJobLookTest, WhoSleepsIsCopiedWithProof) {
   if (!statistics_) GTEST_SKIP() << "the kernel keeps none";
   job_.awake_before = true;
-  const testing::Child sleeping([] {
-    for (;;) pause();
-  });
+  const testing::Child sleeping(PauseForEver);
   const TaskFds sleepers(sleeping.pid());
   sleepers.Give(job_.witness);
   while (!job_.RunAsleep()) std::this_thread::yield();
   EXPECT_TRUE(job_.read_ok);
   EXPECT_FALSE(job_.subject_look->awake);
   EXPECT_EQ(job_.WhomToStop(), 0);
+}
+
+// Wherever that is: it came to no CPU between then and the copy.
+TEST_F(CopyJobLookTest, WhoSleptAllTheTimeStoodStill) {
+  if (!statistics_) GTEST_SKIP() << "the kernel keeps none";
+  const testing::Child sleeping(PauseForEver);
+  while (!Sleeps(sleeping.pid())) std::this_thread::yield();
+  const TaskFds sleepers(sleeping.pid());
+  sleepers.Give(job_.witness);
+  chosen_.rseq_cpu = static_cast<uint32_t>(cpu_) + 1;
+  job_.stat_before = StatOf(sleeping.pid());
+  job_.Run();
+  EXPECT_FALSE(job_.HeldStill());
+  EXPECT_TRUE(job_.StoodStill());
+  ASSERT_TRUE(job_.subject_look);
+  EXPECT_TRUE(job_.subject_look->in_pause);
+  EXPECT_EQ(job_.subject_look->on_cpu, OnCpu::kNo);
+
+  --job_.stat_before->switches;
+  job_.Run();
+  EXPECT_FALSE(job_.StoodStill()) << "it was put on one";
+  job_.stat_before = StatOf(sleeping.pid());
+  job_.awake_before = true;
+  job_.Run();
+  EXPECT_FALSE(job_.StoodStill()) << "it may have had one all the time";
+}
+
+TEST_F(CopyJobLookTest, OthersAreLookedAtAfterTheCopy) {
+  if (!statistics_) GTEST_SKIP() << "the kernel keeps none";
+  const testing::Child sleeping(PauseForEver);
+  while (!Sleeps(sleeping.pid())) std::this_thread::yield();
+  const TaskFds sleepers(sleeping.pid());
+  ThreadCopy* const other = holders_.holder.copy;
+  job_.threads.push_back(other);
+  other->watch = spinners_.Watch();
+  job_.Run();
+  ASSERT_TRUE(other->look);
+  EXPECT_TRUE(other->look->awake);
+  other->watch = sleepers.Watch();
+  job_.Run();
+  ASSERT_TRUE(other->look);
+  EXPECT_FALSE(other->look->awake);
+  other->watch = {};
+  job_.Run();
+  EXPECT_FALSE(other->look) << "there is nobody to ask";
+}
+
+TEST_F(CopyJobLookTest, WhatHasWokenWhereWeAreHasHadNoCpu) {
+  if (!statistics_) GTEST_SKIP() << "the kernel keeps none";
+  ThreadCopy* const other = holders_.holder.copy;
+  job_.threads.push_back(other);
+  other->watch = spinners_.Watch();
+  other->watch.rseq_cpu_id = OwnThread::AddressOf(other_.rseq_cpu);
+  other->watch.awake_before = false;
+  other->watch.stat_before = SchedStat{.cpu_ns = UINT64_MAX};
+  job_.Run();
+  ASSERT_TRUE(other->look);
+  EXPECT_FALSE(other->look->awake);
+  other->watch.stat_before = SchedStat{};
+  job_.Run();
+  EXPECT_TRUE(other->look->awake) << "it was charged since";
+  other->watch.stat_before = SchedStat{.cpu_ns = UINT64_MAX};
+  other_.rseq_cpu = static_cast<uint32_t>(cpu_) + 1;
+  job_.Run();
+  EXPECT_TRUE(other->look->awake) << "it is on another CPU";
 }
 
 }  // namespace

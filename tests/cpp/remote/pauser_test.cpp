@@ -40,7 +40,7 @@ class PauserTest : public ::testing::Test {
 
   PauseOutcome Copy(Pauser& pauser, CopyJob& job, int cpu, pid_t tid = gettid()) {
     job.tid = tid;
-    PauseTicket ticket = pauser.Begin(job, cpu);
+    PauseTicket ticket = pauser.Begin(job, cpu, MonotonicNow());
     return pauser.Finish(ticket, job);
   }
 
@@ -84,12 +84,12 @@ TEST_F(PauserTest, WithTimeItCopiesBesideTheCpuThatIsHeld) {
   pauser.ExpectEvery(seconds(1));
   CopyJob& job = NewJob(cpu_);
   if (CopyHeld(pauser, job, cpu_).held && sched_getcpu() == cpu_) GTEST_SKIP() << "one CPU only";
-  PauseTicket ticket = pauser.Begin(job, cpu_);
+  PauseTicket ticket = pauser.Begin(job, cpu_, MonotonicNow());
   // Until the probe is not kept waiting by others, and then made to do it.
   for (const Nanoseconds end = MonotonicNow() + seconds(10);
        ticket.probe != nullptr && MonotonicNow() < end;) {
     pauser.Finish(ticket, job);
-    ticket = pauser.Begin(job, cpu_);
+    ticket = pauser.Begin(job, cpu_, MonotonicNow());
   }
   EXPECT_EQ(ticket.probe, nullptr) << "it is done already";
   EXPECT_TRUE(ticket.outcome.held);
