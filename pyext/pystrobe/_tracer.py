@@ -87,7 +87,7 @@ class Tracer:
     :param stdlib: ``False``: functions of the standard library are left out.
     :param timeline: keeps each call by itself, with when it began and ended, for
         ``save("x.trace.json")`` and ``"x.perfetto-trace"``. They are written while the program
-        runs, some two bytes a call, to a file in ``$TMPDIR``, ``/var/tmp`` or ``/tmp`` that goes
+        runs, about two bytes a call, to a file in ``$TMPDIR``, ``/var/tmp`` or ``/tmp`` that goes
         away with the tracer; where it takes them more slowly than they come, the program waits.
     :raises InvalidArgumentError: for any other value.
     """
