@@ -102,7 +102,7 @@ std::optional<std::array<std::string, 2>> MisplacedOutput(Words program) {
 void AddPython(CLI::App& app, RawOptions& raw) {
   app.add_option("--python", raw.python,
                  "Interpreter for SCRIPT and -m; default\n$PYSTROBE_PYTHON, the active virtual\n"
-                 "environment's, or python3")
+                 "environment's, inside the program that\nof pystrobe's own, or python3")
       ->type_name("PATH")
       ->group("Program");
 }

@@ -10,6 +10,7 @@
 #include "cli/run_command.h"
 #include "cli/spawn.h"
 #include "cli/verbs.h"
+#include "profiler/base/proc.h"
 #include "profiler/write/number_text.h"
 
 namespace pystrobe::cli {
@@ -106,7 +107,8 @@ void NoteMisplaced(const RunOptions& options) {
 
 int Run(const RunOptions& options) {
   StopSignals signals;
-  auto command = CommandToRun(options, kProcessEnvironment);
+  const std::string executable = ReadLink("/proc/self/exe").value_or("");
+  auto command = CommandToRun(options, kProcessEnvironment, executable);
   if (!command) {
     PrintError(command.error());
     return kExitFailure;
@@ -118,7 +120,7 @@ int Run(const RunOptions& options) {
   }
   ForChild given;
   if (options.in_process) {
-    const auto descriptor = (*session)->LendRecording(CureInside(options));
+    const auto descriptor = (*session)->LendRecording(CureInside(options, command->front()));
     if (!descriptor) {
       PrintError(descriptor.error());
       return ExitCodeFor(descriptor.error());

@@ -10,7 +10,19 @@
 namespace pystrobe::cli {
 namespace {
 
-std::string FindPython(const RunOptions& options, Environment environment) {
+// Of the virtual environment that the executable is installed in: where the package is, too.
+std::optional<std::string> PythonBeside(std::string_view executable) {
+  const size_t slash = executable.rfind('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const std::string directory(executable.substr(0, slash));
+  if (access((directory + "/../pyvenv.cfg").c_str(), F_OK) != 0) return std::nullopt;
+  std::string python = directory + "/python";
+  if (access(python.c_str(), X_OK) != 0) return std::nullopt;
+  return python;
+}
+
+std::string FindPython(const RunOptions& options, Environment environment,
+                       std::string_view executable) {
   if (options.python) return *options.python;
   if (const auto python = environment("PYSTROBE_PYTHON"); python && !python->empty()) {
     return *python;
@@ -19,6 +31,7 @@ std::string FindPython(const RunOptions& options, Environment environment) {
     const std::string python = *venv + "/bin/python";
     if (access(python.c_str(), X_OK) == 0) return python;
   }
+  if (options.in_process) return PythonBeside(executable).value_or("python3");
   return "python3";
 }
 
@@ -45,7 +58,8 @@ bool LooksLikeModule(std::string_view word) {
 
 }  // namespace
 
-Result<std::vector<std::string>> CommandToRun(const RunOptions& options, Environment environment) {
+Result<std::vector<std::string>> CommandToRun(const RunOptions& options, Environment environment,
+                                              std::string_view executable) {
   if (options.is_command) return options.program;
   const std::string& script = options.program.front();
   if (script != "-m" && script != "-" && access(script.c_str(), F_OK) != 0) {
@@ -61,7 +75,7 @@ Result<std::vector<std::string>> CommandToRun(const RunOptions& options, Environ
     }
     return FailWithHint(ErrorCode::kNotFound, std::move(hint), "there is no script {}", script);
   }
-  std::vector<std::string> command{FindPython(options, environment)};
+  std::vector<std::string> command{FindPython(options, environment, executable)};
   command.insert(command.end(), options.program.begin(), options.program.end());
   return command;
 }
@@ -72,11 +86,11 @@ std::vector<std::string> CommandInside(const std::vector<std::string>& command) 
   return inside;
 }
 
-std::string CureInside(const RunOptions& options) {
-  return std::string(
+std::string CureInside(const RunOptions& options, const std::string& python) {
+  return fmt::format(
              "Unless a line above tells why: the interpreter must have the package, which --python "
-             "PATH may help with: "
-             "python3 -c 'import pystrobe'") +
+             "PATH may help with: {} -c 'import pystrobe'",
+             options.is_command ? "python3" : write::ShellQuoted(python)) +
          (options.trace ? ". And the program must end by itself: one that is killed, or calls "
                           "os._exit, leaves no trace"
                         : "");

@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include "cli/run_command.h"
 
 namespace pystrobe::cli {
@@ -301,31 +305,62 @@ TEST(CommandToRun, FindsTheInterpreter) {
   };
   RunOptions module;
   module.program = {"-m", "http.server"};
-  EXPECT_THAT(CommandToRun(module, nothing).value(), ElementsAre("python3", "-m", "http.server"));
-  EXPECT_THAT(CommandToRun(module, chosen).value(),
+  EXPECT_THAT(CommandToRun(module, nothing, "").value(),
+              ElementsAre("python3", "-m", "http.server"));
+  EXPECT_THAT(CommandToRun(module, chosen, "").value(),
               ElementsAre("/opt/python", "-m", "http.server"));
   module.python = "pypy";
-  EXPECT_THAT(CommandToRun(module, chosen).value(), ElementsAre("pypy", "-m", "http.server"));
+  EXPECT_THAT(CommandToRun(module, chosen, "").value(), ElementsAre("pypy", "-m", "http.server"));
 
   RunOptions command;
   command.is_command = true;
   command.program = {"ls", "-l"};
-  EXPECT_THAT(CommandToRun(command, chosen).value(), ElementsAre("ls", "-l"));
+  EXPECT_THAT(CommandToRun(command, chosen, "").value(), ElementsAre("ls", "-l"));
 
   RunOptions missing;
   missing.program = {"gunicorn", "app:app"};
-  const auto refused = CommandToRun(missing, nothing);
+  const auto refused = CommandToRun(missing, nothing, "");
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().hint, HasSubstr("run -- gunicorn app:app"));
   const auto hint = [&](std::vector<std::string> program) {
     missing.program = std::move(program);
-    return CommandToRun(missing, nothing).error().hint;
+    return CommandToRun(missing, nothing, "").error().hint;
   };
   EXPECT_THAT(hint({"http.server", "80"}), HasSubstr("run -m http.server 80"));
   EXPECT_THAT(hint({"python3.12", "a b.py"}), HasSubstr("run -- python3.12 'a b.py'"));
   EXPECT_THAT(hint({"none.py"}), HasSubstr("path"));
   EXPECT_THAT(hint({"with spaces.py"}), HasSubstr("path"));
   EXPECT_THAT(hint({"slow.py 1"}), HasSubstr("each word by itself"));
+}
+
+TEST(CommandToRun, FindsThePackagesOwnInterpreterWhereItIsNeeded) {
+  const auto nothing = [](const char*) -> std::optional<std::string> { return std::nullopt; };
+  std::string name = std::filesystem::temp_directory_path() / "venv-XXXXXX";
+  const std::filesystem::path environment = mkdtemp(name.data());
+  const std::filesystem::path bin = environment / "bin";
+  std::filesystem::create_directory(bin);
+  std::filesystem::create_symlink("/bin/true", bin / "python");
+  const std::string executable = bin / "pystrobe";
+  RunOptions options;
+  options.program = {"-m", "timeit"};
+  const auto python = [&] { return CommandToRun(options, nothing, executable).value().front(); };
+  options.in_process = true;
+  EXPECT_EQ(python(), "python3") << "that is no virtual environment";
+  std::ofstream(environment / "pyvenv.cfg") << "home = /usr/bin";
+  EXPECT_EQ(python(), bin / "python");
+  options.in_process = false;
+  EXPECT_EQ(python(), "python3");
+  options.in_process = true;
+  options.python = "python3.9";
+  EXPECT_EQ(python(), "python3.9");
+  std::filesystem::remove_all(environment);
+}
+
+TEST(CureInside, NamesTheInterpreter) {
+  RunOptions options;
+  EXPECT_THAT(CureInside(options, "/opt/my python"), HasSubstr("'/opt/my python' -c"));
+  options.is_command = true;
+  EXPECT_THAT(CureInside(options, "gunicorn"), HasSubstr("python3 -c"));
 }
 
 }  // namespace
