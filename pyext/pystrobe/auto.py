@@ -16,7 +16,8 @@ commas between them, or just ``1``:
     on stderr.
 
 Where the variable is not set, or empty, nothing happens. Whatever goes wrong is told on stderr, and
-neither ends the program nor changes its exit status.
+neither ends the program nor changes its exit status. (Where ``pystrobe run --in-process`` or
+``trace`` has started it, it ends before it begins if it cannot be sampled or traced.)
 """
 
 from __future__ import annotations
@@ -123,6 +124,9 @@ def _begin() -> None:
         profiler = _started(settings, fd)
     except Error as error:
         _tell(str(error))
+        if fd is not None:
+            # It was started for this alone, and has done nothing yet.
+            os._exit(1)
         return
     finally:
         if fd is not None:

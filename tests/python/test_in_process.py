@@ -243,6 +243,18 @@ def test_every_call_of_a_program_is_traced(pystrobe: Pystrobe, tmp_path: Path, e
     assert "not of a part of its time" in part.err
 
 
+def test_a_program_that_cannot_be_traced_as_asked_does_not_begin(
+    pystrobe: Pystrobe, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("print('it ran')")
+    other = "frame-eval" if sys.version_info >= (3, 12) else "monitoring"
+    done = pystrobe.run("trace", "--python", sys.executable, "--engine", other, str(program))
+    assert done.code != 0
+    assert done.out == ""
+    assert 'Use engine="auto".' in done.err
+
+
 def test_calls_are_read_by_the_readers_of_calls(pystrobe: Pystrobe, tmp_path: Path) -> None:
     program, callgrind, dumped = (tmp_path / name for name in ("a.py", "a.callgrind", "a.pstats"))
     program.write_text(CALLS)
