@@ -48,8 +48,8 @@ class Waiting {
   void Main() const {
     char byte;
     if (read(bytes_[0], &byte, 1) != 1) return;
-    for (volatile int spin = 0;; spin = spin + 1) {
-    }
+    volatile int spin = 0;
+    for (;;) spin = spin + 1;
   }
 
   std::array<int, 2> bytes_ = MakePipe();
