@@ -126,7 +126,8 @@ bool CopyJob::TurnToHolder() {
   if (holders == nullptr) return false;
   const auto holder = holders->FindHolder(gil_state.last_holder);
   if (!holder) return false;
-  std::erase(threads, holder->copy);
+  // What there is to look at it with is of an earlier time, unless it was to be copied along.
+  if (std::erase(threads, holder->copy) == 0) holder->copy->watch = {};
   ThreadCopy* const chosen = std::exchange(threads.front(), holder->copy);
   if (!native) {
     threads.push_back(chosen);
@@ -372,7 +373,8 @@ void CopyJob::LookAtSubject() {
   const bool ran = awake_before || subject_look->on_cpu == OnCpu::kYes;
   subject_look->awake =
       ran && (!subject_look->in_pause || ReadAwake(witness.syscall_fd).value_or(true));
-  if (shares_cpu && subject_look->awake) subject_look->on_cpu = WasLastOnThisCpu(tid);
+  const bool is_here = HeldStill() && own_cpu == sched_getcpu();
+  if (shares_cpu && is_here && subject_look->awake) subject_look->on_cpu = WasLastOnThisCpu(tid);
 }
 
 // What they do by now is not what they did when they were chosen.
@@ -392,7 +394,8 @@ std::optional<TaskLook> CopyJob::LookAt(const ThreadCopy& other) const {
   // What has woken where we are has had no CPU yet: by now it would sleep again, had we not come.
   const int cpu = static_cast<int>(other.cpu);
   const bool is_here = watch.rseq_cpu_id != 0 && (cpu == own_cpu || cpu == sched_getcpu());
-  if (is_here) look.awake &= watch.awake_before || ran == OnCpu::kYes;
+  if (!is_here) return look;
+  look.awake &= watch.awake_before || ran == OnCpu::kYes;
   if (shares_cpu && look.awake) look.on_cpu = WasLastOnThisCpu(watch.tid);
   return look;
 }
@@ -452,7 +455,7 @@ void CopyJob::LookAgain() {
   char text[256];
   const auto stat = ParseSchedStat(ReadInto(witness.schedstat_fd, text));
   if (stat) stat_before = stat;
-  awake_before = ReadAwake(witness.syscall_fd).value_or(awake_before);
+  awake_before = ReadAwake(witness.syscall_fd).value_or(true);
 }
 
 }  // namespace pystrobe::remote

@@ -167,7 +167,7 @@ struct CopyJob {
   bool native = false;
   Address thread_pointer = 0;  ///< the subject's pthread_self()
   bool stopped = false;        ///< the subject is held by ptrace, and looks asleep therefore
-  bool shares_cpu = false;     ///< the calling thread has woken on the subject's CPU for it
+  bool shares_cpu = false;     ///< the calling thread has woken on the subject's CPU just for it
   bool alone = true;           ///< no other copy is begun with this one
   bool woken_for = false;  ///< who holds the CPU was woken for it, and so had that CPU once before
   /// Made ahead of its time, as the subject had the lock and nobody else did since this count:
@@ -203,8 +203,8 @@ struct CopyJob {
            gil_before.switch_number == gil_state.switch_number;
   }
 
-  /// Who was to be the subject and had let go of the lock, as somebody on another CPU had taken it:
-  /// that one's copy is proved by itself. Null: there is none.
+  /// Who was to be the subject and had let go of the lock, as somebody else had taken it: that
+  /// one's copy is proved by itself. Null: there is none.
   const ThreadCopy* LetGoHeldStill() const {
     if (let_go_ == nullptr || !read_ok || descheduled) return nullptr;
     return static_cast<int>(let_go_->cpu) == own_cpu ? let_go_ : nullptr;

@@ -95,6 +95,7 @@ Nanoseconds Pauser::lead() const {
 
 void Pauser::Sleep(Nanoseconds until) {
   slept_until_ = until;
+  has_copied_ = false;
   pacer_.Sleep(until);
 }
 
@@ -117,7 +118,6 @@ PauseTicket Pauser::Begin(CopyJob& job, int cpu, Nanoseconds at) {
   NoteWhereWeAre(cpu);
   // It was taken off that CPU, and charged, before this was read.
   if (shares_cpu_) job.stat_before.reset();
-  job.shares_cpu = shares_cpu_;
   if (mode_in_use_ == PauseMode::kPreempt && BeginPreemption(job, cpu, at, ticket)) {
     return ticket;
   }
@@ -142,7 +142,9 @@ bool Pauser::BeginPreemption(CopyJob& job, int cpu, Nanoseconds at, PauseTicket&
     return false;
   }
   if (shares_cpu_) {
-    // One CPU only, or others have the rest: the pacer itself has taken the target's CPU.
+    // One CPU only, or others have the rest: the pacer itself has taken the target's CPU. What is
+    // known of who had it before is so at first only.
+    job.shares_cpu = !std::exchange(has_copied_, true);
     job.Run();
     ticket.outcome = OutcomeOf(job);
     ticket.outcome.held_for = PacersWork();
@@ -183,7 +185,7 @@ bool Pauser::CanCopyBeside(const CopyJob& job, int cpu, Nanoseconds at) {
 bool Pauser::CopyBeside(CopyJob& job, Nanoseconds at, PauseTicket& ticket) {
   job.RunUnproved();
   if (MonotonicNow() - job.began >= kShortCopy) return false;
-  if (job.AnotherHoldsLock() && job.TurnToHolder()) job.RunUnproved();
+  if (job.read_ok && job.AnotherHoldsLock() && job.TurnToHolder()) job.RunUnproved();
   if (job.subject_cpu >= 0 && job.subject_cpu != ticket.probe->cpu()) {
     Probe* const there = ProbeFor(job.subject_cpu);
     if (there == nullptr) return false;

@@ -110,6 +110,7 @@ class Pauser {
   RunningQuantile readiness_;  // from then until a copy is begun
   Pacer pacer_;
   bool shares_cpu_ = false;                     // with the target, when it was paused last
+  bool has_copied_ = false;                     // so, since it last slept
   Nanoseconds own_cpu_{};                       // at that time or since
   std::vector<std::unique_ptr<Probe>> probes_;  // by CPU
   Probe* ahead_ = nullptr;                      // that has the jobs of BeginAhead

@@ -253,7 +253,7 @@ bool TickSampler::CopyAsleep(Look& look) {
 bool TickSampler::CopyBeforeItWakes(Look& look) {
   if (pauser_.mode_in_use() != PauseMode::kPreempt || look.job.awake_before) return false;
   // Others would be copied with it, and proved by its standing still.
-  if (!look.others.empty()) return false;
+  if (!look.others.empty() || look.job.witness.rseq_cpu_id == 0) return false;
   look.subject->Prepare(look.asleep, look.domain->lock(), look.asleep_copy);
   if (!look.asleep.RunAsleep()) return false;
   if (look.asleep.subject_cpu >= 0) look.subject->set_last_cpu(look.asleep.subject_cpu);

@@ -84,8 +84,12 @@ TEST_F(CopyJobTest, WhoLetGoOfTheLockIsCopiedAlongAndProvedByItself) {
   chosen->watch.rseq_cpu_id = job_.witness.rseq_cpu_id;
   chosen_.frame[1] = 0xf00d;
   other_.rseq_cpu = static_cast<uint32_t>(cpu_) + 1;
-  do job_.Run();
-  while (job_.descheduled);
+  const CpuWitness witness = job_.witness;
+  do {
+    job_.threads = {chosen};
+    job_.witness = witness;
+    job_.Run();
+  } while (job_.descheduled);
   EXPECT_FALSE(job_.HeldStill()) << "who has it runs on another CPU";
   ASSERT_EQ(job_.LetGoHeldStill(), chosen);
   EXPECT_EQ(chosen->frames.at(0).code, 0xf00dU);
