@@ -165,16 +165,16 @@ void TickSampler::StartEach(LockDomain& domain) {
   if (running_.empty()) outcome_.taken = true;
 }
 
-// In turns, whoever has the lock: one that is looked at now where it has that, and later where it
-// has not, would be seen with it more often than it has. Where not all fit, whoever has it does.
+// A few in turns, whoever has the lock: one that is looked at now where it has that, and later
+// where it has not, would be seen with it more often than it has. Of many, not all of which are
+// looked at, whoever has it is first.
 void TickSampler::CollectEach(LockDomain& domain, const GilState& gil) {
-  holder_first_ = nullptr;
+  const bool many = gil.switch_number != domain.switch_number;
   SampledThread& holder = ChooseSubject(domain, gil);
-  CollectChanged(domain, gil.switch_number != domain.switch_number, nullptr, running_);
-  if (running_.size() < kMostStopped) return;
-  std::erase(running_, &holder);
-  running_.insert(running_.begin(), &holder);
-  holder_first_ = &holder;
+  holder_first_ = domain.threads.size() > kFewThreads ? &holder : nullptr;
+  CollectChanged(domain, many, holder_first_, running_);
+  if (holder_first_ == nullptr) return;
+  if (MayRun(holder) || !running_.empty()) running_.insert(running_.begin(), &holder);
 }
 
 // The others wait for their turn on that CPU, in Complete.

@@ -187,7 +187,7 @@ class TickSampler {
   size_t made_ahead_ = 0;    // since the other threads were last checked
   size_t bytes_copied_ = 0;  // by the last look, of the subject's stack
   std::vector<SampledThread*> running_;
-  const SampledThread* holder_first_ = nullptr;  // the first of them, as it has the lock
+  const SampledThread* holder_first_ = nullptr;  // of them, as it has the lock
   std::vector<pyabi::ReadRequest> requests_;
 };
 
