@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/remote/last_run.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <string>
 
 #include "profiler/base/proc.h"
-#include "profiler/base/scoped_fd.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -17,10 +15,8 @@ namespace {
 constexpr double kJustBeforeMs = 0.1;
 
 std::optional<double> ExecStartOf(const std::string& thread) {
-  const std::string path = fmt::format("/proc/{}/sched", thread);
-  const ScopedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  char text[4096];
-  return ParseExecStart(ReadInto(file.get(), text));
+  const auto text = ReadSmallFile(fmt::format("/proc/{}/sched", thread));
+  return text ? ParseExecStart(*text) : std::nullopt;
 }
 
 }  // namespace

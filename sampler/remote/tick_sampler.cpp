@@ -149,13 +149,13 @@ void TickSampler::StartEach(LockDomain& domain) {
     CollectChanged(domain, true, nullptr, running_);
     for (SampledThread* thread : running_) BeginIfFree(NewLook(domain, thread));
   } else if (const auto gil = Peek(domain)) {
-    CollectEach(domain, *gil);
+    const SampledThread* const holder = CollectEach(domain, *gil);
     const SampledThread* had_lock = nullptr;
     for (SampledThread* thread : running_) {
       if (thread == had_lock) continue;
       Look& look = NewLook(domain, thread);
       look.switch_number = gil->switch_number;
-      look.follows_lock = thread == holder_first_;
+      look.follows_lock = thread == holder;
       BeginIfFree(look);
       if (look.follows_lock && look.begun) had_lock = domain.Find(look.job.tstate());
     }
@@ -168,13 +168,14 @@ void TickSampler::StartEach(LockDomain& domain) {
 // A few in turns, whoever has the lock: one that is looked at now where it has that, and later
 // where it has not, would be seen with it more often than it has. Of many, not all of which are
 // looked at, whoever has it is first.
-void TickSampler::CollectEach(LockDomain& domain, const GilState& gil) {
-  const bool many = gil.switch_number != domain.switch_number;
+const SampledThread* TickSampler::CollectEach(LockDomain& domain, const GilState& gil) {
+  const bool has_changed = gil.switch_number != domain.switch_number;
   SampledThread& holder = ChooseSubject(domain, gil);
-  holder_first_ = domain.threads.size() > kFewThreads ? &holder : nullptr;
-  CollectChanged(domain, many, holder_first_, running_);
-  if (holder_first_ == nullptr) return;
+  const bool is_first = domain.threads.size() > kFewThreads;
+  CollectChanged(domain, has_changed, is_first ? &holder : nullptr, running_);
+  if (!is_first) return nullptr;
   if (MayRun(holder) || !running_.empty()) running_.insert(running_.begin(), &holder);
+  return &holder;
 }
 
 // The others wait for their turn on that CPU, in Complete.

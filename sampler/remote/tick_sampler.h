@@ -82,11 +82,11 @@ class TickSampler {
     bool turned = false;        ///< another one had the lock by then: that is the subject now
     bool begun = false;         ///< a copy is under way or done
     uint32_t tries = 0;         ///< copies made of this subject
-    bool has_asleep = false;    ///< `asleep` is of the subject, as it slept when it was chosen
+    bool copied = false;        ///< there is something to record
+    HeldCopies held;
+    bool has_asleep = false;  ///< `asleep` is of the subject, as it slept when it was chosen
     CopyJob asleep;
     ThreadCopy asleep_copy;
-    bool copied = false;  ///< there is something to record
-    HeldCopies held;
   };
 
   struct AheadLook {
@@ -102,7 +102,9 @@ class TickSampler {
   }
   void StartLocked(LockDomain& domain);
   void StartEach(LockDomain& domain);
-  void CollectEach(LockDomain& domain, const GilState& gil);
+  /// Fills `running_` with the threads to look at, each by itself. Returns who is to be first and
+  /// whose look goes to whoever has the lock by then; null: nobody is.
+  const SampledThread* CollectEach(LockDomain& domain, const GilState& gil);
   void BeginIfFree(Look& look);
   Look& NewLook(LockDomain& domain, SampledThread* subject);
   static void Reset(Look& look, LockDomain& domain, SampledThread* subject);
@@ -187,7 +189,6 @@ class TickSampler {
   size_t made_ahead_ = 0;    // since the other threads were last checked
   size_t bytes_copied_ = 0;  // by the last look, of the subject's stack
   std::vector<SampledThread*> running_;
-  const SampledThread* holder_first_ = nullptr;  // of them, as it has the lock
   std::vector<pyabi::ReadRequest> requests_;
 };
 
