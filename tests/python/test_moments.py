@@ -149,7 +149,7 @@ def test_who_wakes_just_before_it_is_looked_at_is_seen(
 def test_work_without_the_lock_has_its_cpu_time(
     pystrobe: Pystrobe, newest: Interpreter, options: tuple[str, ...]
 ) -> None:
-    """Between looks that are far apart it is done many times, and so is the other half."""
+    """It is far briefer than the time between two looks, and so is the other half."""
     if options and not may_be_real_time():
         pytest.skip("a tracer that may not be real-time asks from where it is")
     with running(newest, "handovers") as target:
@@ -171,7 +171,7 @@ def test_what_comes_around_a_nap_has_its_time_wherever_that_ends(
         truth = percent(target.stop()["spent"])
     stacks = recorded.collapsed("--mode", "wall", "--unit", "ns", "--idle")
     found = percent(share_of([stack for stack in stacks if stack.frames], list(truth)))
-    # Four standard deviations of a twelfth, and as much for what is not mended by that.
+    # Four standard deviations of a sixteenth, and as much for what is not mended by that.
     assert found["before"] == pytest.approx(truth["before"], abs=3.5)
 
 
