@@ -2,6 +2,7 @@
 #include "sampler/remote/pauser.h"
 
 #include <gtest/gtest.h>
+#include <linux/rseq.h>
 #include <sched.h>
 
 #include <atomic>
@@ -20,6 +21,8 @@ using std::chrono::seconds;
 
 // No machine has it, so that no probe can enter it.
 constexpr int kNoCpu = CPU_SETSIZE - 1;
+// What the kernel writes where a thread has run on none since it was known to rseq.
+constexpr uint32_t kNowhere = RSEQ_CPU_ID_UNINITIALIZED;
 
 /// Of the lowest priority, so that it may not take all the time of a CPU for itself.
 class SpinningRealTimeChild : public testing::SpinningChild {
@@ -104,7 +107,7 @@ TEST_F(PauserTest, WithTimeWhatIsNotHeldWhereItRunsIsNotProved) {
   Pauser pauser(PauseMode::kPreempt);
   pauser.ExpectEvery(seconds(1));
   CopyJob& job = NewJob(cpu_);
-  thread_.rseq_cpu = static_cast<uint32_t>(cpu_) + 1;
+  thread_.rseq_cpu = kNowhere;
   for (int i = 0; i < 20; ++i) {
     const PauseOutcome outcome = Copy(pauser, job, cpu_);
     EXPECT_FALSE(outcome.held);
@@ -228,7 +231,7 @@ TEST_F(PauserTest, WakesAtTheTimeItselfWhereNothingElseIsWoken) {
 TEST_F(PauserTest, WhatIsNotHeldWhereItRunsIsNotProved) {
   Pauser pauser(PauseMode::kPreempt);
   CopyJob& job = NewJob(cpu_);
-  thread_.rseq_cpu = static_cast<uint32_t>(cpu_) + 1;
+  thread_.rseq_cpu = kNowhere;
   const PauseOutcome outcome = Copy(pauser, job, cpu_);
   EXPECT_TRUE(outcome.copied);
   EXPECT_FALSE(outcome.held);
