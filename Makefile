@@ -28,7 +28,7 @@ export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
 endif
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-PACKAGE_SOURCES := CMakeLists.txt pyproject.toml $(shell find cmake profiler sampler cli pyext \
+PACKAGE_SOURCES := CMakeLists.txt pyproject.toml $(shell find cmake profiler sampler gpu cli pyext \
 	-type f -not -name '*.pyc' 2>/dev/null)
 
 .PHONY: help demo build test matrix bench check lint wheel clean setup-build setup-test setup-matrix \

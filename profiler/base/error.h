@@ -37,6 +37,7 @@ enum class ErrorCode {
   kCorrupt,          ///< a file that is not what it says
   kExists,           ///< refusing to overwrite
   kIo,               ///< writing failed
+  kGpu,              ///< a GPU, its driver or one of its libraries is missing or refused
 };
 
 struct Error {

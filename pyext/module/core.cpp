@@ -7,6 +7,7 @@
 
 #include "pyext/module/call_tracer.h"
 #include "pyext/module/errors.h"
+#include "pyext/module/gpu.h"
 #include "pyext/module/own_sampler.h"
 #include "pyext/module/region.h"
 
@@ -120,4 +121,5 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   pystrobe::pyext::DefineOwnSampler(module);
   pystrobe::pyext::DefineRegion(module);
   pystrobe::pyext::DefineCallTracer(module);
+  pystrobe::pyext::DefineGpu(module);
 }

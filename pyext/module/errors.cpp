@@ -29,6 +29,8 @@ const char* CodeName(ErrorCode code) {
       return "exists";
     case ErrorCode::kIo:
       return "io";
+    case ErrorCode::kGpu:
+      return "gpu";
   }
   return "unknown";
 }

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pystrobe._errors import (
         CorruptFileError,
         Error,
+        GpuError,
         InvalidArgumentError,
         NotFoundError,
         NotPythonError,
@@ -69,6 +70,7 @@ _HOMES = {
     "dump": "_dump",
     "CorruptFileError": "_errors",
     "Error": "_errors",
+    "GpuError": "_errors",
     "InvalidArgumentError": "_errors",
     "NotFoundError": "_errors",
     "NotPythonError": "_errors",
@@ -107,6 +109,7 @@ __all__ = [
     "Frame",
     "FunctionCalls",
     "FunctionTimes",
+    "GpuError",
     "InvalidArgumentError",
     "Local",
     "Metadata",

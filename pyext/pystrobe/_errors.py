@@ -45,6 +45,10 @@ class CorruptFileError(Error, ValueError):
     """A file that is not what it says."""
 
 
+class GpuError(Error, RuntimeError):
+    """A GPU, its driver or one of its libraries is missing or refused."""
+
+
 _CLASSES: dict[str, type[Error]] = {
     "invalid-argument": InvalidArgumentError,
     "not-found": NotFoundError,
@@ -53,6 +57,7 @@ _CLASSES: dict[str, type[Error]] = {
     "unsupported": UnsupportedTargetError,
     "exited": TargetExitedError,
     "corrupt": CorruptFileError,
+    "gpu": GpuError,
 }
 
 

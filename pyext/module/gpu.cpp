@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pyext/module/gpu.h"
+
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gpu/device.h"
+#include "gpu/event_timer.h"
+#include "gpu/measure.h"
+#include "gpu/statistics.h"
+#include "pyext/module/errors.h"
+
+namespace py = pybind11;
+
+namespace pystrobe::pyext {
+namespace {
+
+gpu::Stream ToStream(uintptr_t handle) { return reinterpret_cast<gpu::Stream>(handle); }
+
+// Without the GIL: the driver may wait for the device, and take long to begin.
+template <typename Function>
+auto Released(Function function) {
+  auto result = [&] {
+    const py::gil_scoped_release released;
+    return function();
+  }();
+  if constexpr (std::is_void_v<typename decltype(result)::value_type>) {
+    if (!result) Raise(result.error());
+  } else {
+    return ValueOrRaise(std::move(result));
+  }
+}
+
+py::list Devices() {
+  py::list devices;
+  for (const gpu::Device& device : Released(&gpu::ListDevices)) {
+    devices.append(py::dict(
+        py::arg("index") = device.index, py::arg("name") = device.name,
+        py::arg("compute_capability") = py::make_tuple(device.compute_major, device.compute_minor),
+        py::arg("multiprocessors") = device.multiprocessors,
+        py::arg("memory_bytes") = device.memory_bytes, py::arg("l2_bytes") = device.l2_bytes,
+        py::arg("clock_hz") = device.clock_hz, py::arg("memory_clock_hz") = device.memory_clock_hz,
+        py::arg("memory_bus_bits") = device.memory_bus_bits));
+  }
+  return devices;
+}
+
+/// Calls a function of Python, and keeps what it raises.
+class Call : public gpu::Workload {
+ public:
+  explicit Call(py::function function) : function_(std::move(function)) {}
+  bool Run() override {
+    const py::gil_scoped_acquire acquired;
+    try {
+      function_();
+    } catch (py::error_already_set& error) {
+      raised_ = std::make_unique<py::error_already_set>(std::move(error));
+      return false;
+    }
+    return true;
+  }
+  void RaiseAgain() {
+    if (raised_ == nullptr) return;
+    raised_->restore();
+    throw py::error_already_set();
+  }
+
+ private:
+  py::function function_;
+  std::unique_ptr<py::error_already_set> raised_;
+};
+
+py::dict ToDict(gpu::Measurement& measured) {
+  return py::dict(
+      py::arg("gpu_seconds") = std::move(measured.gpu_seconds),
+      py::arg("cpu_seconds") = std::move(measured.cpu_seconds),
+      py::arg("stop") = measured.stop == gpu::Measurement::Stop::kQuiet ? "quiet" : "time cap",
+      py::arg("throttled") = measured.throttled, py::arg("empty_seconds") = measured.empty_seconds,
+      py::arg("clock_hz") = measured.clock_hz);
+}
+
+py::list Measure(const std::vector<py::function>& functions, const gpu::MeasureOptions& options) {
+  std::vector<std::unique_ptr<Call>> calls;
+  std::vector<gpu::Workload*> workloads;
+  for (const py::function& function : functions) {
+    workloads.push_back(calls.emplace_back(std::make_unique<Call>(function)).get());
+  }
+  auto measured = [&] {
+    const py::gil_scoped_release released;
+    return gpu::MeasureInTurn(workloads, options);
+  }();
+  for (const auto& call : calls) call->RaiseAgain();
+  py::list all;
+  for (gpu::Measurement& one : ValueOrRaise(std::move(measured))) all.append(ToDict(one));
+  return all;
+}
+
+void DefineTimer(py::module_& module) {
+  py::class_<gpu::EventTimer>(module, "GpuTimer")
+      .def(py::init([](uintptr_t stream) {
+             return std::make_unique<gpu::EventTimer>(
+                 Released([&] { return gpu::EventTimer::Start(ToStream(stream)); }));
+           }),
+           py::arg("stream"))
+      .def("stop", [](gpu::EventTimer& self) { Released([&] { return self.Stop(); }); })
+      .def("read", [](gpu::EventTimer& self) { return Released([&] { return self.Read(); }); })
+      .def("wait", [](gpu::EventTimer& self) { return Released([&] { return self.Wait(); }); });
+}
+
+}  // namespace
+
+void DefineGpu(py::module_& module) {
+  DefineTimer(module);
+  module.def("gpu_driver_version", [] { return ValueOrRaise(gpu::DriverVersion()); });
+  module.def("gpu_is_initialized", [] { return ValueOrRaise(gpu::IsInitialized()); });
+  module.def("gpu_devices", &Devices);
+  module.def(
+      "gpu_synchronize",
+      [](std::optional<uintptr_t> stream) {
+        Released([&] {
+          return stream ? gpu::EventTimer::Synchronize(ToStream(*stream))
+                        : gpu::EventTimer::SynchronizeAll();
+        });
+      },
+      py::arg("stream"));
+  module.def(
+      "gpu_measure",
+      [](const std::vector<py::function>& functions, uintptr_t stream, size_t num_warmups,
+         bool flush_l2, bool hold_back, size_t min_samples, double min_seconds, double max_noise,
+         double time_cap, double low_clock, double patience) {
+        return Measure(functions,
+                       {.stream = ToStream(stream),
+                        .num_warmups = num_warmups,
+                        .flush_l2 = flush_l2,
+                        .hold_back = hold_back,
+                        .min_samples = min_samples,
+                        .min_seconds = min_seconds,
+                        .max_noise = max_noise,
+                        .time_cap_seconds = time_cap,
+                        .low_clock = low_clock,
+                        .patience = Nanoseconds(static_cast<Nanoseconds::rep>(patience * 1e9))});
+      },
+      py::arg("functions"), py::arg("stream"), py::arg("num_warmups"), py::arg("flush_l2"),
+      py::arg("hold_back"), py::arg("min_samples"), py::arg("min_seconds"), py::arg("max_noise"),
+      py::arg("time_cap"), py::arg("low_clock"), py::arg("patience"));
+  module.def(
+      "gpu_summarize",
+      [](const std::vector<double>& seconds) {
+        const gpu::Summary summary = gpu::Summarize(seconds);
+        return py::dict(
+            py::arg("count") = summary.count, py::arg("min") = summary.min,
+            py::arg("max") = summary.max, py::arg("mean") = summary.mean,
+            py::arg("median") = summary.median, py::arg("first_quartile") = summary.first_quartile,
+            py::arg("third_quartile") = summary.third_quartile, py::arg("noise") = summary.noise);
+      },
+      py::arg("seconds"));
+  module.def(
+      "gpu_p_value",
+      [](const std::vector<double>& some, const std::vector<double>& others) {
+        return gpu::PValueOfDifference(some, others);
+      },
+      py::arg("some"), py::arg("others"));
+}
+
+}  // namespace pystrobe::pyext
