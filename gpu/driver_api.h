@@ -32,7 +32,7 @@ namespace pystrobe::gpu {
   X(cuCtxSynchronize)                \
   X(cuStreamGetCtx)                  \
   X(cuStreamSynchronize)             \
-  X(cuStreamQuery)                   \
+  X(cuStreamIsCapturing)             \
   X(cuStreamWaitValue32)             \
   X(cuEventCreate)                   \
   X(cuEventDestroy)                  \

@@ -21,6 +21,17 @@ Result<Event> RecordOne(const DriverApi& cuda, const ScopedContext& scope, Strea
   return event;
 }
 
+// An event that is recorded into a graph can never be read, and to ask for it spoils the capture.
+Result<void> CheckNotCaptured(const DriverApi& cuda, Stream stream) {
+  CUstreamCaptureStatus status{};
+  const auto done =
+      cuda.Check(cuda.cuStreamIsCapturing(stream, &status), "asking whether it is captured");
+  if (!done || status == CU_STREAM_CAPTURE_STATUS_NONE) return done;
+  return FailWithHint(ErrorCode::kGpu,
+                      "Time the graph's launches: what is captured does not run yet.",
+                      "the stream is being captured into a graph");
+}
+
 }  // namespace
 
 Result<EventTimer> EventTimer::Start(Stream stream) {
@@ -28,6 +39,7 @@ Result<EventTimer> EventTimer::Start(Stream stream) {
   if (!cuda) return std::unexpected(cuda.error());
   const auto scope = ScopedContext::Of(**cuda, stream);
   if (!scope) return std::unexpected(scope.error());
+  if (auto done = CheckNotCaptured(**cuda, stream); !done) return std::unexpected(done.error());
   EventTimer timer(stream, scope->context(), scope->id());
   const auto event = RecordOne(**cuda, *scope, stream);
   if (!event) return std::unexpected(event.error());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pyext/module/gpu.h"
 
+#include <pybind11/critical_section.h>
 #include <pybind11/stl.h>
 
 #include <memory>
@@ -10,8 +11,10 @@
 #include "gpu/device.h"
 #include "gpu/event_timer.h"
 #include "gpu/measure.h"
+#include "gpu/nvtx.h"
 #include "gpu/statistics.h"
 #include "pyext/module/errors.h"
+#include "pyext/module/region.h"
 
 namespace py = pybind11;
 
@@ -98,22 +101,85 @@ py::list Measure(const std::vector<py::function>& functions, const gpu::MeasureO
   return all;
 }
 
+/// A region that is a range for NVTX too. [with the GIL]
+class Range : public Region {
+ public:
+  using Region::Region;
+  void Enter() {
+    Region::Enter();
+    gpu::PushNvtxRange(name());
+  }
+  void Leave() {
+    gpu::PopNvtxRange();
+    Region::Leave();
+  }
+};
+
+// Those that this thread has pushed and not popped.
+thread_local std::vector<Range> pushed;
+
+void Push(std::string name) {
+  Range range(std::move(name));
+  range.Enter();
+  pushed.push_back(std::move(range));
+}
+
+void Pop() {
+  if (pushed.empty()) throw py::value_error("this thread has no range to pop");
+  pushed.back().Leave();
+  pushed.pop_back();
+}
+
+void DefineRange(py::module_& module) {
+  py::class_<Range, Region>(module, "GpuRange")
+      .def(py::init<std::string>(), py::arg("name"))
+      .def("__enter__",
+           [](py::object self) {
+             const py::scoped_critical_section one_at_a_time(self);
+             self.cast<Range&>().Enter();
+             return self;
+           })
+      .def("__exit__", [](const py::object& self, const py::args&) {
+        const py::scoped_critical_section one_at_a_time(self);
+        self.cast<Range&>().Leave();
+      });
+  module.def("gpu_range_push", &Push, py::arg("name"),
+             "Opens a range on this thread, until :func:`range_pop`. As :class:`range`.");
+  module.def("gpu_range_pop", &Pop,
+             "Closes the range that this thread has pushed last. ValueError: there is none.");
+}
+
+/// A timer that can be made before what it times, so that little is between that and its events.
+class Timer {
+ public:
+  explicit Timer(uintptr_t stream) : stream_(ToStream(stream)) {}
+  void Start() {
+    timer_.emplace(Released([&] { return gpu::EventTimer::Start(stream_); }));
+  }
+  gpu::EventTimer& started() {
+    if (!timer_) throw py::value_error("the timer was not started");
+    return *timer_;
+  }
+
+ private:
+  gpu::Stream stream_;
+  std::optional<gpu::EventTimer> timer_;
+};
+
 void DefineTimer(py::module_& module) {
-  py::class_<gpu::EventTimer>(module, "GpuTimer")
-      .def(py::init([](uintptr_t stream) {
-             return std::make_unique<gpu::EventTimer>(
-                 Released([&] { return gpu::EventTimer::Start(ToStream(stream)); }));
-           }),
-           py::arg("stream"))
-      .def("stop", [](gpu::EventTimer& self) { Released([&] { return self.Stop(); }); })
-      .def("read", [](gpu::EventTimer& self) { return Released([&] { return self.Read(); }); })
-      .def("wait", [](gpu::EventTimer& self) { return Released([&] { return self.Wait(); }); });
+  py::class_<Timer>(module, "GpuTimer")
+      .def(py::init<uintptr_t>(), py::arg("stream"))
+      .def("start", &Timer::Start)
+      .def("stop", [](Timer& self) { Released([&] { return self.started().Stop(); }); })
+      .def("read", [](Timer& self) { return Released([&] { return self.started().Read(); }); })
+      .def("wait", [](Timer& self) { return Released([&] { return self.started().Wait(); }); });
 }
 
 }  // namespace
 
 void DefineGpu(py::module_& module) {
   DefineTimer(module);
+  DefineRange(module);
   module.def("gpu_driver_version", [] { return ValueOrRaise(gpu::DriverVersion()); });
   module.def("gpu_is_initialized", [] { return ValueOrRaise(gpu::IsInitialized()); });
   module.def("gpu_devices", &Devices);

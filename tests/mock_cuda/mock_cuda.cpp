@@ -66,6 +66,7 @@ struct CUstream_st {
   CUctx_st* context;
   std::deque<Operation> queue{};
   int64_t free_at = 0;
+  bool is_captured = false;
 };
 
 namespace {
@@ -181,6 +182,7 @@ EXPORT void mock_fail_next(const char* function, int result) {
   fail_function = function;
   fail_result = static_cast<CUresult>(result);
 }
+EXPORT void mock_capture(CUstream_st* stream, int on) { stream->is_captured = on != 0; }
 /// The clock of the multiprocessors from now on, of the highest.
 EXPORT void mock_set_clock(double share) { clock_share = share; }
 EXPORT uint64_t mock_launches() { return launches; }
@@ -375,11 +377,12 @@ EXPORT CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
   return CUDA_SUCCESS;
 }
 
-EXPORT CUresult CUDAAPI cuStreamQuery(CUstream stream) {
+EXPORT CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   BEGIN();
   CUstream_st* const own = Resolve(stream);
   if (own == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  return IsDone(*own) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  *status = own->is_captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
 }
 
 // The moment at which the word has changed is that at which it is seen.
@@ -568,7 +571,7 @@ EXPORT CUresult CUDAAPI cuGetProcAddress(const char* symbol, void** function, in
       ENTRY(cuCtxSynchronize),
       ENTRY(cuStreamGetCtx),
       ENTRY(cuStreamSynchronize),
-      ENTRY(cuStreamQuery),
+      ENTRY(cuStreamIsCapturing),
       ENTRY(cuStreamWaitValue32),
       ENTRY(cuEventCreate),
       ENTRY(cuEventDestroy),

@@ -26,6 +26,7 @@ REMOTE = "sampler/remote"
 PROFILER = {BASE, MODEL, ANALYZE, STORE, WRITE, PRINT, TRACE}
 SIGNAL = "sampler/signal"
 HOOKS = "pyext/hooks"
+GPU = "gpu"
 SAMPLER = {PYABI, NATIVE, REMOTE, SIGNAL}
 
 # Room: the rooms it may include, besides itself. The table of docs/architecture.md.
@@ -42,14 +43,16 @@ ARROWS: dict[str, set[str]] = {
     REMOTE: {BASE, MODEL, NATIVE, PYABI},
     SIGNAL: {BASE, MODEL, NATIVE, PYABI, REMOTE},
     "cli": {*PROFILER, *SAMPLER},
+    GPU: {BASE},
     HOOKS: {BASE, TRACE},
-    "pyext": {*PROFILER, *SAMPLER, HOOKS},
+    "pyext": {*PROFILER, *SAMPLER, GPU, HOOKS},
 }
 
 # Header: the folders whose files may include it.
 FENCED = {
     re.compile(r"(^|/)Python\.h$"): ("pyext/module/", "pyext/hooks/"),
     re.compile(r"^pybind11/"): ("pyext/module/",),
+    re.compile(r"^(cuda|cupti|nvtx3/)"): ("gpu/",),
 }
 # Programs that are compiled apart from the product: they print facts about other programs' headers.
 GENERATORS = {"sampler/pyabi/generate"}
@@ -142,6 +145,8 @@ def test_every_include_follows_an_arrow() -> None:
         ("sampler/remote/x.cpp", "# include <python3.11/Python.h>"),
         ("pyext/x.cpp", "#include <Python.h>"),
         ("cli/x.cpp", '#include "terminal.h"'),
+        ("gpu/x.cpp", '#include "sampler/remote/target.h"'),
+        ("pyext/module/x.cpp", "#include <cuda.h>"),
         ("profiler/new/x.cpp", '#include "profiler/base/error.h"'),
     ],
 )

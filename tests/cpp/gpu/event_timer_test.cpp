@@ -100,6 +100,17 @@ TEST_F(EventTimerTest, AfterAResetTheEventsOfBeforeAreNotUsed) {
   EXPECT_TRUE(timer->Wait());
 }
 
+TEST_F(EventTimerTest, RefusesAStreamThatIsCaptured) {
+  driver_.Begin();
+  const Stream stream = driver_.MakeStream();
+  driver_.Capture(stream, true);
+  const auto timer = EventTimer::Start(stream);
+  ASSERT_FALSE(timer);
+  EXPECT_THAT(timer.error().message, HasSubstr("captured into a graph"));
+  driver_.Capture(stream, false);
+  EXPECT_TRUE(EventTimer::Start(stream));
+}
+
 TEST_F(EventTimerTest, SaysWhichCallOfTheDriverFailed) {
   driver_.Begin();
   driver_.Reset();

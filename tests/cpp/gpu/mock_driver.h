@@ -49,6 +49,9 @@ class MockDriver {
     return stream;
   }
   void Destroy(Stream stream) const { Find<CUresult(CUstream)>("cuStreamDestroy_v2")(stream); }
+  void Capture(Stream stream, bool on) const {
+    Find<void(CUstream, int)>("mock_capture")(stream, on ? 1 : 0);
+  }
   CUfunction Kernel(int64_t nanoseconds) const {
     CUfunction kernel = nullptr;
     Find<CUresult(CUfunction*, CUmodule, const char*)>("cuModuleGetFunction")(

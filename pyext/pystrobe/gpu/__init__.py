@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time on the GPU, measured on the GPU. CUDA 12 or later, by the driver alone.
+
+>>> from pystrobe import gpu
+>>> gpu.why_not()                                      # None, or what a GPU is missing here
+>>> with gpu.timer("forward") as timer:                # on the stream that PyTorch or CuPy uses
+...     model(x)
+>>> timer.wait()                                       # seconds of the device
+>>> gpu.benchmark("matmul", run)                       # a few trials: elapsed time and the device's
+>>> gpu.measure(run)                                   # until it is steady, launches kept out
+>>> gpu.compare({"square": torch.square, "a*a": lambda a: a * a}, x)
+>>> with gpu.range("step"):                            # for Nsight Systems, and in our own reports
+...     train(batch)
+
+Importing it loads nothing of a GPU's, and works where there is none.
+"""
+
+from pystrobe.gpu._benchmark import Benchmark, benchmark
+from pystrobe.gpu._compare import Comparison, compare
+from pystrobe.gpu._devices import Device, available, devices, why_not
+from pystrobe.gpu._measure import Measurement, Summary, measure
+from pystrobe.gpu._range import range, range_pop, range_push
+from pystrobe.gpu._timer import Timer, synchronize, timer
+
+__all__ = [
+    "Benchmark",
+    "Comparison",
+    "Device",
+    "Measurement",
+    "Summary",
+    "Timer",
+    "available",
+    "benchmark",
+    "compare",
+    "devices",
+    "measure",
+    "range",
+    "range_pop",
+    "range_push",
+    "synchronize",
+    "timer",
+    "why_not",
+]

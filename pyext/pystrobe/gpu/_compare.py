@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several ways to do one thing, side by side."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pystrobe import _core
+from pystrobe._errors import InvalidArgumentError
+from pystrobe.gpu._format import format_seconds, format_table
+from pystrobe.gpu._measure import Measurement, measure_in_turn
+
+# Of all comparisons together.
+_SIGNIFICANCE = 0.01
+# What is proved to differ by less is no reason to choose.
+_NEGLIGIBLE = 0.01
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What :func:`compare` found: ``measurements`` in the order given."""
+
+    measurements: tuple[Measurement, ...]
+
+    @property
+    def fastest(self) -> Measurement:
+        """By the median of the device's time."""
+        return min(self.measurements, key=lambda measured: measured.gpu.median)
+
+    def p_value(self, measured: Measurement) -> float:
+        """How probable a difference from the fastest as great as this is, if there is none (Mann
+        and Whitney's U test, two-sided), times the number of comparisons (Bonferroni)."""
+        if measured is self.fastest:
+            return 1.0
+        p = _core.gpu_p_value(measured.gpu_seconds, self.fastest.gpu_seconds)
+        return min(1.0, p * (len(self.measurements) - 1))
+
+    def verdict(self, measured: Measurement) -> str:
+        """Of the device's time, against the fastest, in words."""
+        if measured is self.fastest:
+            return "fastest"
+        ratio = measured.gpu.median / self.fastest.gpu.median
+        if self.p_value(measured) >= _SIGNIFICANCE:
+            return "no difference seen"
+        if ratio - 1 < _NEGLIGIBLE:
+            return f"as fast, within {100 * _NEGLIGIBLE:.0f} %"
+        return f"x{ratio:.2f}"
+
+    def table(self) -> str:
+        """For a terminal."""
+        head = ["", "GPU time", "noise", "launch (CPU)", "samples", "against the fastest"]
+        rows = [
+            [
+                one.name,
+                format_seconds(one.gpu.median),
+                f"{100 * one.gpu.noise:.2g} %",
+                format_seconds(one.cpu.median),
+                str(one.gpu.count),
+                self.verdict(one),
+            ]
+            for one in self.measurements
+        ]
+        return format_table(head, rows)
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def compare(
+    functions: Mapping[str, Callable[..., object]], *arguments: object, **options: Any
+) -> Comparison:
+    """Measures several functions, a sample of each in turn, so that what changes meanwhile changes
+    for all of them, and tells whether they differ.
+
+    >>> print(gpu.compare({"square": torch.square, "a*a": lambda a: a * a}, x))
+
+    :param functions: by name; each is called with ``arguments``.
+    :param options: as for :func:`measure`.
+    """
+    if not functions:
+        raise InvalidArgumentError("nothing to compare", "give at least one function, by name")
+    bound: dict[str, Callable[[], object]] = {
+        name: functools.partial(function, *arguments) for name, function in functions.items()
+    }
+    return Comparison(tuple(measure_in_turn(bound, **options)))

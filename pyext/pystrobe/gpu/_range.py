@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of a program that have names in tools for GPUs."""
+
+from __future__ import annotations
+
+from pystrobe._core import GpuRange, gpu_range_pop, gpu_range_push
+from pystrobe._region import region
+
+# Called straight from the program: the frame that calls it is the one that has the range.
+range_push = gpu_range_push
+range_pop = gpu_range_pop
+
+
+class range(GpuRange, region):  # noqa: N801  # as torch.cuda.nvtx calls it
+    """A :class:`pystrobe.region` that is a range of NVTX too: Nsight Systems shows it, in the
+    domain ``pystrobe``, as does any tool that ``NVTX_INJECTION64_PATH`` names before the first
+    range.
+
+    >>> with gpu.range("forward"):
+    ...     model(x)
+    >>> @gpu.range("step")
+    ... def step(batch): ...
+
+    Without a tool it costs what a region does. :func:`range_push` and :func:`range_pop` do the same
+    where the part is no block.
+
+    :param name: any text.
+    """

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The mock driver as a program uses it: what PyTorch is to the real one. For tests of pystrobe.gpu,
+in processes of their own, which find tests/mock_cuda as libcuda.so.1."""
+
+from __future__ import annotations
+
+import ctypes
+
+_cuda = ctypes.CDLL("libcuda.so.1")
+
+
+def begin() -> None:
+    """Has a context on this thread."""
+    context = ctypes.c_void_p()
+    assert _cuda.cuInit(0) == 0
+    assert _cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert _cuda.cuCtxSetCurrent(context) == 0
+
+
+def make_stream() -> int:
+    stream = ctypes.c_void_p()
+    assert _cuda.cuStreamCreate(ctypes.byref(stream), 0) == 0
+    assert stream.value is not None
+    return stream.value
+
+
+def destroy(stream: int) -> None:
+    assert _cuda.cuStreamDestroy_v2(ctypes.c_void_p(stream)) == 0
+
+
+def launch(microseconds: float, stream: int = 0) -> None:
+    """A kernel that takes so long."""
+    kernel = ctypes.c_void_p()
+    name = f"sleep_{microseconds * 1000:.0f}".encode()
+    assert _cuda.cuModuleGetFunction(ctypes.byref(kernel), None, name) == 0
+    one = (1, 1, 1, 1, 1, 1, 0)
+    assert _cuda.cuLaunchKernel(kernel, *one, ctypes.c_void_p(stream), None, None) == 0
+
+
+def synchronize(stream: int = 0) -> None:
+    assert _cuda.cuStreamSynchronize(ctypes.c_void_p(stream)) == 0
+
+
+def is_initialized() -> bool:
+    return bool(_cuda.mock_is_initialized())
+
+
+def fail_next(function: str, result: int) -> None:
+    _cuda.mock_fail_next(function.encode(), result)
