@@ -213,6 +213,11 @@ Result<Command> ParseTrace(Words words) {
       ->allow_extra_args(false)
       ->group("Tracing");
   app.add_flag("--no-stdlib", raw.no_stdlib, "None of the standard library")->group("Tracing");
+  app.add_option("--max-depth", raw.max_depth,
+                 "No calls deeper than this, the program's first\nbeing 1; their time is their "
+                 "caller's")
+      ->type_name("N")
+      ->group("Tracing");
   app.add_flag("--timeline", raw.timeline,
                "Keep when each call began and ended, too: for\n.trace.json and .perfetto-trace, "
                "which imply it")

@@ -54,6 +54,7 @@ struct TraceOptions {
   std::vector<std::string> include, exclude;  ///< patterns
   bool stdlib = true;
   bool timeline = false;
+  std::optional<uint32_t> max_depth;
 };
 
 struct RunOptions {

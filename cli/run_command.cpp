@@ -98,10 +98,12 @@ std::string CureInside(const RunOptions& options, const std::string& python) {
 
 std::string SettingsInside(const RunOptions& run, int descriptor) {
   if (run.trace) {
-    return fmt::format("mode=trace,engine={},builtins={:d},stdlib={:d},timeline={:d},fd={}{}{}",
-                       run.trace->engine, run.trace->builtins, run.trace->stdlib,
-                       run.trace->timeline, descriptor, ListSetting("include", run.trace->include),
-                       ListSetting("exclude", run.trace->exclude));
+    const TraceOptions& trace = *run.trace;
+    return fmt::format("mode=trace,engine={},builtins={:d},stdlib={:d},timeline={:d},fd={}{}{}{}",
+                       trace.engine, trace.builtins, trace.stdlib, trace.timeline, descriptor,
+                       trace.max_depth ? fmt::format(",max_depth={}", *trace.max_depth) : "",
+                       ListSetting("include", trace.include),
+                       ListSetting("exclude", trace.exclude));
   }
   const RecordOptions& options = run.record;
   const bool by_wall = IsByWallTime(options.view);

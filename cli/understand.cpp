@@ -198,12 +198,19 @@ Result<TraceOptions> UnderstandTrace(const RawOptions& raw) {
                  "--idle has no effect: no thread whose calls are traced is left "
                  "out as idle");
   }
+  std::optional<uint32_t> max_depth;
+  if (!raw.max_depth.empty()) {
+    auto depth = ParseDepth("--max-depth", raw.max_depth);
+    if (!depth) return std::unexpected(depth.error());
+    max_depth = *depth;
+  }
   return TraceOptions{.engine = raw.engine,
                       .builtins = raw.builtins,
                       .include = raw.include,
                       .exclude = raw.exclude,
                       .stdlib = !raw.no_stdlib,
-                      .timeline = raw.timeline};
+                      .timeline = raw.timeline,
+                      .max_depth = max_depth};
 }
 
 Result<RecordOptions> UnderstandRecord(const RawOptions& raw) {

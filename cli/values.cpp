@@ -152,4 +152,17 @@ Result<uint32_t> ParseCount(std::string_view option, std::string_view text) {
   return value;
 }
 
+Result<uint32_t> ParseDepth(std::string_view option, std::string_view text) {
+  uint32_t value = 0;
+  const char* const end_of_text = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), end_of_text, value);
+  if (error != std::errc() || end != end_of_text || value == 0 || value > kMostMaxDepth) {
+    return FailWithHint(
+        ErrorCode::kInvalidArgument,
+        fmt::format("Give a whole number from 1 to {}, for instance {} 20.", kMostMaxDepth, option),
+        "{} '{}' is not a depth of calls", option, text);
+  }
+  return value;
+}
+
 }  // namespace pystrobe::cli

@@ -26,5 +26,8 @@ Result<double> ParseShare(std::string_view option, std::string_view text);
 Result<pid_t> ParsePid(std::string_view text);
 /// A whole number from 1 on.
 Result<uint32_t> ParseCount(std::string_view option, std::string_view text);
+/// How many calls within each other: a whole number from 1 to kMostMaxDepth.
+Result<uint32_t> ParseDepth(std::string_view option, std::string_view text);
+inline constexpr uint32_t kMostMaxDepth = 131'072;
 
 }  // namespace pystrobe::cli

@@ -45,9 +45,10 @@ struct Metadata {
                                    ///< of CPU time
   double max_overhead = 0;         ///< share of the target's time we may hold it, 0 = no limit
   uint32_t cpu_count = 0;          ///< CPUs online
-  bool native = false;    ///< stacks have C functions, and samples tell kernel time; false: older
-                          ///< files, or it was not asked for
-  bool timeline = false;  ///< each call is there by itself, with its time: CallEvents
+  bool native = false;     ///< stacks have C functions, and samples tell kernel time; false: older
+                           ///< files, or it was not asked for
+  bool timeline = false;   ///< each call is there by itself, with its time: CallEvents
+  uint32_t max_depth = 0;  ///< by tracing: so many calls within each other are told; 0: all
 
   friend bool operator==(const Metadata&, const Metadata&) = default;
 };
@@ -94,6 +95,7 @@ struct Quality {
                                ///< function; those further in are in the stack
   uint64_t native_unfit = 0;   ///< stacks with native frames that fit no place between those of
                                ///< Python; those of the innermost C functions are in the stack
+  uint64_t left_out = 0;  ///< by tracing: calls deeper than Metadata::max_depth, not in `taken`
 
   friend bool operator==(const Quality&, const Quality&) = default;
 };

@@ -36,6 +36,8 @@ void ParseLaterFields(ByteReader& in, Quality& quality) {
   if (in.empty()) return;
   quality.native_cut = Add(quality.native_cut, in.Varint());
   quality.native_unfit = Add(quality.native_unfit, in.Varint());
+  if (in.empty()) return;
+  quality.left_out = Add(quality.left_out, in.Varint());
 }
 
 }  // namespace
@@ -56,6 +58,7 @@ void AppendMetadata(Bytes& out, const Metadata& metadata) {
   AppendVarint(out, metadata.cpu_count);
   AppendVarint(out, metadata.native ? 1 : 0);
   AppendVarint(out, metadata.timeline ? 1 : 0);
+  AppendVarint(out, metadata.max_depth);
 }
 
 Result<Metadata> ParseMetadata(ByteSpan bytes) {
@@ -78,6 +81,7 @@ Result<Metadata> ParseMetadata(ByteSpan bytes) {
   // Older files end here.
   metadata.native = !in.empty() && in.Varint() != 0;
   metadata.timeline = !in.empty() && in.Varint() != 0;
+  metadata.max_depth = in.empty() ? 0 : static_cast<uint32_t>(in.Varint());
   if (!in.ok()) return Corrupt("metadata that end too early");
   return metadata;
 }
@@ -103,6 +107,7 @@ void AppendQuality(Bytes& out, const Quality& quality, const Quality& before) {
   AppendVarint(out, Difference(quality.unseen_cpu_ns, before.unseen_cpu_ns));
   AppendVarint(out, Difference(quality.native_cut, before.native_cut));
   AppendVarint(out, Difference(quality.native_unfit, before.native_unfit));
+  AppendVarint(out, Difference(quality.left_out, before.left_out));
 }
 
 Result<void> ParseQuality(ByteSpan bytes, Quality& so_far) {

@@ -29,8 +29,9 @@ struct CallNode {
   CallNode* first_child = nullptr;
   CallNode* next_sibling = nullptr;
   uint32_t child_count = 0;
-  uint32_t number = 0;   ///< its place among the tree's nodes
-  uint32_t running = 0;  ///< calls that had begun before the tracing did; not in `calls`
+  uint32_t number = 0;    ///< its place among the tree's nodes
+  uint32_t running = 0;   ///< calls that had begun before the tracing did; not in `calls`
+  uint64_t left_out = 0;  ///< calls below it that were too deep: their time is its own
 
   /// Of `total` and of its CPU time, what no child has.
   Ticks self() const;

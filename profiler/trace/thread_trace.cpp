@@ -9,6 +9,9 @@ namespace {
 // Without a flag the clock is asked so often at most: half a microsecond each time.
 constexpr Nanoseconds kBetweenLooks = std::chrono::microseconds(50);
 
+constexpr char nobody = 0;
+constexpr Key kNobody = &nobody;
+
 }  // namespace
 
 // The flag is set before the clock is read: what comes in between is seen the next time.
@@ -33,29 +36,28 @@ void OffCpu::SyncTo(Ticks now, Nanoseconds cpu) {
 Result<std::unique_ptr<ThreadTrace>> ThreadTrace::Begin(const ThreadStart& start,
                                                         std::span<const RunningCall> running,
                                                         KeyWatch& watch, const TickRate& rate,
-                                                        ChunkTaker* timeline) {
+                                                        const TraceWishes& wishes) {
   auto slots = LazyArray<Slot>::Make(kMostDepth + 1);
   if (!slots) return std::unexpected(slots.error());
   std::unique_ptr<ThreadTrace> trace(
-      new ThreadTrace(start, *std::move(slots), watch, rate, timeline));
+      new ThreadTrace(start, *std::move(slots), watch, rate, wishes));
   trace->BeginRunning(running);
   return trace;
 }
 
 ThreadTrace::ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWatch& watch,
-                         const TickRate& rate, ChunkTaker* timeline)
+                         const TickRate& rate, const TraceWishes& wishes)
     : top_(slots.data()),
       last_running_(top_),
       off_cpu_(SwitchFlag::OfThisThread(), SwitchFlag::Available(), start.at, start.cpu, rate),
-      log_(timeline, start.tid, tree_, start.at),
+      log_(wishes.timeline, start.tid, tree_, start.at),
       limit_(slots.data() + slots.capacity()),
       slots_(std::move(slots)),
       watch_(watch),
+      max_depth_(wishes.max_depth),
       tid_(start.tid),
       begin_(start.at) {
-  *top_ = {&tree_.root(), begin_, 0};
-  static const char kNobody = 0;
-  deepest_.key = &kNobody;
+  *top_ = {&tree_.root(), begin_, 0, kNobody};
 }
 
 void ThreadTrace::BeginRunning(std::span<const RunningCall> running) {
@@ -65,12 +67,18 @@ void ThreadTrace::BeginRunning(std::span<const RunningCall> running) {
         tree_.ChildOf(*top_->node, key, [this](Key fresh) { return Admits(fresh); });
     if (node != nullptr) {
       ++node->running;
-      *++top_ = {node, begin_, 0};
+      *++top_ = {node, begin_, 0, kNobody};
       if (log_.IsOn()) log_.Enter(*node, begin_);
     }
     running_.push_back({frame, top_});
   }
   last_running_ = top_;
+  SetLimit();
+}
+
+void ThreadTrace::SetLimit() {
+  const auto room = static_cast<size_t>(slots_end() - last_running_) - 1;
+  limit_ = max_depth_ == 0 || max_depth_ > room ? slots_end() : last_running_ + 1 + max_depth_;
 }
 
 void ThreadTrace::EndRunning(const void* frame) {
@@ -78,10 +86,10 @@ void ThreadTrace::EndRunning(const void* frame) {
   while (kept != running_.begin() && kept[-1].frame != frame) --kept;
   if (kept == running_.begin() && frame != nullptr) return;
   running_.erase(kept, running_.end());
-  last_running_ = running_.empty() ? slots_.data() : running_.back().slot;
+  Slot* const last = running_.empty() ? slots_.data() : running_.back().slot;
   Ticks now = TickClock::Now();
   off_cpu_.Follow(now);
-  LeaveDownTo(last_running_ + 1, now);
+  LeaveDownTo(last + 1, now);
 }
 
 bool ThreadTrace::AdmitsNew(Key key) {
@@ -90,24 +98,63 @@ bool ThreadTrace::AdmitsNew(Key key) {
   return admits;
 }
 
+// No clock is read: its time is that of the innermost slot.
 CallNode* ThreadTrace::PushTooDeep(Key key) {
-  if (IsRefused(key)) return nullptr;
-  ++too_deep_;
-  // What leaves the innermost slot has another key from now on, so that Leave does not take it.
-  if (beyond_++ == 0) covered_ = std::exchange(top_->node, &deepest_);
-  return &deepest_;
+  bool is_new = false;
+  CallNode* const function =
+      functions_too_deep_.ChildOf(functions_too_deep_.root(), key, [&](Key fresh) {
+        is_new = true;
+        return Admits(fresh);
+      });
+  if (function == nullptr) return nullptr;
+  if (is_new) function->running = watch_.IsOfTheProgram(key) ? 0 : 1;  // a mark, no more
+  // Leave is not to take the end of a function's deeper call for that of this one.
+  if (beyond_ == 0) top_->key = kNobody;
+  if (Slot* const slot = SlotTooDeep(beyond_); slot != nullptr) slot->key = key;
+  ++beyond_;
+  return function->running == 0 ? &too_deep_ : &not_counted_;
+}
+
+bool ThreadTrace::IsInnermostTooDeep(Key key) {
+  if (beyond_ == 0) return false;
+  const Slot* const slot = SlotTooDeep(beyond_ - 1);
+  return slot == nullptr || slot->key == key;
+}
+
+// What ends unnoticed ends with its caller, as elsewhere.
+bool ThreadTrace::LeaveTooDeep(Key key) {
+  size_t i = beyond_;
+  while (i > 0) {
+    const Slot* const slot = SlotTooDeep(--i);
+    if (slot != nullptr && slot->key != key) continue;
+    EndTooDeep(i);
+    return true;
+  }
+  return false;
+}
+
+void ThreadTrace::EndTooDeep(size_t left) {
+  beyond_ = left;
+  if (left > 0) return;
+  top_->node->left_out += std::exchange(too_deep_.calls, 0);
+  if (top_ > last_running_) top_->key = top_->node->key;
 }
 
 void ThreadTrace::LeaveDownTo(Slot* slot, Ticks now) {
+  if (beyond_ > 0) EndTooDeep(0);
   for (; top_ >= slot; --top_) Charge(*top_, now);
+  if (top_ >= last_running_) return;
+  last_running_ = top_;
+  SetLimit();
 }
 
 bool ThreadTrace::LeaveOutOfOrder(Key key) {
-  if (IsRefused(key)) return false;
-  if (beyond_ > 0) {
-    if (--beyond_ == 0) top_->node = covered_;
+  if (IsInnermostTooDeep(key)) {
+    EndTooDeep(beyond_ - 1);
     return true;
   }
+  if (IsRefused(key)) return false;
+  if (LeaveTooDeep(key)) return true;
   Slot* slot = top_;
   while (slot > slots_.data() && slot->node->key != key) --slot;
   if (slot == slots_.data()) {
@@ -123,9 +170,16 @@ bool ThreadTrace::LeaveOutOfOrder(Key key) {
 void ThreadTrace::End(Nanoseconds cpu) {
   end_ = TickClock::Now();
   off_cpu_.SyncTo(end_, cpu);
-  if (std::exchange(beyond_, 0) > 0) top_->node = covered_;
   LeaveDownTo(slots_.data() + 1, end_);
   log_.Close();
+}
+
+uint64_t ThreadTrace::left_out() const {
+  uint64_t calls = 0;
+  for (const CallNode& node : tree_.nodes()) {
+    if (node.key != nullptr) calls += node.left_out;
+  }
+  return calls;
 }
 
 }  // namespace pystrobe::trace

@@ -33,6 +33,8 @@ class KeyWatch {
   virtual bool Admits(Key key) = 0;
   /// Whether Admits has said no.
   virtual bool IsRefused(Key key) = 0;
+  /// Of what it has admitted: whether calls that are too deep are to be counted.
+  virtual bool IsOfTheProgram(Key) { return true; }
 };
 
 /// A thread's own CPU time, told by the clock of its calls. Between two looks at the kernel's clock
@@ -73,6 +75,14 @@ struct RunningCall {
   const void* frame = nullptr;  ///< tells it from the others that run, where ends are not told
 };
 
+/// What of a thread's calls is wanted.
+struct TraceWishes {
+  ChunkTaker* timeline = nullptr;  ///< is told of each call; nullptr: nobody is
+  /// So many calls within each other are recorded, not counting those that had begun before the
+  /// tracing did. 0: as many as there is room for.
+  size_t max_depth = 0;
+};
+
 /// Where a traced thread begins.
 struct ThreadStart {
   pid_t tid = 0;
@@ -89,12 +99,12 @@ class ThreadTrace {
   /// C before that.
   static constexpr size_t kMostDepth = size_t{1} << 18;
 
-  /// For the calling thread. `watch` and `rate` outlive it, and `timeline`, which is told of each
-  /// call, where there is one. Fails where there is no address space.
+  /// For the calling thread. `watch` and `rate` outlive it, and the timeline, where there is one.
+  /// Fails where there is no address space.
   static Result<std::unique_ptr<ThreadTrace>> Begin(const ThreadStart& start,
                                                     std::span<const RunningCall> running,
                                                     KeyWatch& watch, const TickRate& rate,
-                                                    ChunkTaker* timeline = nullptr);
+                                                    const TraceWishes& wishes = {});
 
   /// A call begins. False: the function is not traced.
   bool Enter(Key key) {
@@ -110,7 +120,7 @@ class ThreadTrace {
   /// it; one that was never entered is passed over. False: the function is not traced.
   bool Leave(Key key) {
     Slot* const slot = top_;
-    if (slot->node->key != key) [[unlikely]]
+    if (slot->key != key) [[unlikely]]
       return LeaveOutOfOrder(key);
     Ticks now = TickClock::Now();
     off_cpu_.Follow(now);
@@ -121,7 +131,11 @@ class ThreadTrace {
 
   /// What was entered last could not begin: it does not count.
   void TakeBack(Key key) {
-    if (top_->node->key == key) --top_->node->calls;
+    if (top_->key == key) {
+      --top_->node->calls;
+    } else if (IsInnermostTooDeep(key)) {
+      --too_deep_.calls;
+    }
     Leave(key);
   }
 
@@ -148,8 +162,9 @@ class ThreadTrace {
   Ticks off_cpu() const { return off_cpu_.ticks(); }
   /// How often the kernel was asked for the thread's CPU time.
   uint64_t clock_looks() const { return off_cpu_.looks(); }
-  /// Calls that were entered deeper than kMostDepth, and ends of what was never entered.
-  uint64_t too_deep() const { return too_deep_; }
+  /// Calls that began deeper than was wanted, or kMostDepth, of what is in the tree. After End.
+  uint64_t left_out() const;
+  /// Ends of what was never entered.
   uint64_t unmatched() const { return unmatched_; }
 
  private:
@@ -157,10 +172,11 @@ class ThreadTrace {
     CallNode* node;
     Ticks begin;
     Ticks off_cpu_before;
+    Key key;  // the node's; nobody's where more is to be done at its end than Leave does
   };
 
   ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWatch& watch,
-              const TickRate& rate, ChunkTaker* timeline);
+              const TickRate& rate, const TraceWishes& wishes);
 
   // nullptr: it is not traced.
   CallNode* Push(Key key) {
@@ -172,6 +188,7 @@ class ThreadTrace {
     if (node == nullptr) [[unlikely]]
       return nullptr;
     slot->node = node;
+    slot->key = key;
     Ticks now = TickClock::Now();
     off_cpu_.Follow(now);
     slot->begin = now;
@@ -195,6 +212,13 @@ class ThreadTrace {
     return (reinterpret_cast<uintptr_t>(key) >> 4) % kRefusedPlaces;
   }
   CallNode* PushTooDeep(Key key);
+  // The slot of a call that is too deep, which has its key and no more; nullptr: there is none.
+  Slot* SlotTooDeep(size_t i) { return limit_ + i < slots_end() ? limit_ + i : nullptr; }
+  bool IsInnermostTooDeep(Key key);
+  bool LeaveTooDeep(Key key);
+  void EndTooDeep(size_t left);
+  void SetLimit();
+  Slot* slots_end() { return slots_.data() + slots_.capacity(); }
   bool LeaveOutOfOrder(Key key);
   void LeaveDownTo(Slot* slot, Ticks now);
   void EndRunning(const void* frame);
@@ -205,9 +229,10 @@ class ThreadTrace {
   OffCpu off_cpu_;
   CallTree tree_;
   CallLog log_;
-  Slot* limit_;
+  Slot* limit_;  // no call is recorded here or behind
   LazyArray<Slot> slots_;
   KeyWatch& watch_;
+  const size_t max_depth_;
   const pid_t tid_;
   const Ticks begin_;
   Ticks end_ = 0;
@@ -218,10 +243,11 @@ class ThreadTrace {
   std::vector<Running> running_;  // before the tracing, where their ends are not told
   static constexpr size_t kRefusedPlaces = 1024;
   std::array<Key, kRefusedPlaces> refused_{};
-  size_t beyond_ = 0;            // open calls that have no slot
-  CallNode deepest_;             // stands in the innermost slot meanwhile: its key is nobody's
-  CallNode* covered_ = nullptr;  // whose slot that is
-  uint64_t too_deep_ = 0;
+  // Open calls that are too deep. As long as there are any the innermost slot has nobody's key.
+  size_t beyond_ = 0;
+  CallTree functions_too_deep_;  // one below its root for each function that was
+  CallNode too_deep_;            // its calls: what began since beyond_ was 0
+  CallNode not_counted_;
   uint64_t unmatched_ = 0;
 };
 

@@ -76,8 +76,7 @@ std::vector<std::string> WhatIsMissing(const TraceSession& session, const std::s
     missing.push_back(fmt::format("there was no memory to trace {}",
                                   refused == 1 ? "a thread" : fmt::format("{} threads", refused)));
   }
-  uint64_t too_deep = 0;
-  for (const auto& thread : session.threads()) too_deep += thread->too_deep();
+  const uint64_t too_deep = session.max_depth() == 0 ? session.left_out() : 0;
   if (too_deep > 0) {
     missing.push_back(fmt::format("{} calls were deeper than {} and count for none", too_deep,
                                   ThreadTrace::kMostDepth));
@@ -90,6 +89,7 @@ std::vector<std::string> WhatIsMissing(const TraceSession& session, const std::s
 Metadata MetadataOf(const TraceSession& session, Metadata metadata) {
   const Nanoseconds start = session.rate().TimeAt(session.begin());
   metadata.pause_mode = kByTracing;
+  metadata.max_depth = static_cast<uint32_t>(session.max_depth());
   metadata.start_monotonic_ns = start.count();
   metadata.start_unix_ns = (UnixNow() - MonotonicNow() + start).count();
   return metadata;
@@ -114,7 +114,9 @@ Result<void> RecordTrace(const TraceSession& session, const SeenBy& seen_by,
   quality.samples = quality.taken = quality.proved = quality.deadlines = writer.calls();
   quality.duration_ns = session.rate().ToTime(session.end() - session.begin()).count();
   const std::vector<std::string> missing = WhatIsMissing(session, seen_by.trouble);
-  quality.held_ns = std::llround(static_cast<double>(writer.calls()) * seen_by.ns_per_call);
+  if (session.max_depth() > 0) quality.left_out = session.left_out();
+  quality.held_ns =
+      std::llround(static_cast<double>(quality.taken + quality.left_out) * seen_by.ns_per_call);
   if (timeline != nullptr) {
     quality.held_ns += timeline->waited().count();
     quality.own_cpu_ns = timeline->cpu().count();
@@ -125,6 +127,7 @@ Result<void> RecordTrace(const TraceSession& session, const SeenBy& seen_by,
   quality.pause_mode = kByTracing;
   quality.thread_ns = writer.wall_ns;
   quality.cpu_ns = writer.cpu_ns;
+  quality.limited_ns = 0;
   quality.complete = true;
   if (auto done = sink.Append(definitions, writer.samples, quality); !done) return done;
   return sink.Finish(definitions, quality);

@@ -16,7 +16,7 @@ namespace pystrobe::trace {
 /// How the calls were seen.
 struct SeenBy {
   std::string engine;      ///< for people
-  double ns_per_call = 0;  ///< what a call and its end cost the program, about
+  double ns_per_call = 0;  ///< what a call and its end cost the program, about; deep ones too
   std::string trouble;     ///< why some were not seen; empty: nothing is known of any
 };
 

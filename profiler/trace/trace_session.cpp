@@ -48,7 +48,7 @@ ThreadTrace* TraceSession::BeginThread(std::span<const RunningCall> running) {
   const bool was_there = known != known_.end();
   const ThreadStart start{gettid(), was_there ? begin_ : TickClock::Now(),
                           was_there ? known->cpu : ThreadCpuNow()};
-  auto trace = ThreadTrace::Begin(start, running, watch_, rate_, timeline_);
+  auto trace = ThreadTrace::Begin(start, running, watch_, rate_, wishes_);
   const std::scoped_lock lock(mutex_);
   if (!trace) {
     refused_.insert(start.tid);
@@ -79,6 +79,12 @@ void TraceSession::Stop() {
   live_.clear();
   end_ = TickClock::Now();
   rate_.Refine();
+}
+
+uint64_t TraceSession::left_out() const {
+  uint64_t calls = 0;
+  for (const auto& thread : threads_) calls += thread->left_out();
+  return calls;
 }
 
 // Locks may be held by threads that the child does not have.

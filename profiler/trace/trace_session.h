@@ -39,7 +39,9 @@ class TraceSession {
   TraceSession(std::vector<KnownThread> threads, KeyWatch& watch);
 
   /// From here on `timeline` is told of each call, until Stop. Before the first event.
-  void TellEachCall(ChunkTaker& timeline) { timeline_ = &timeline; }
+  void TellEachCall(ChunkTaker& timeline) { wishes_.timeline = &timeline; }
+  /// As TraceWishes::max_depth. Before the first event.
+  void LimitDepth(size_t depth) { wishes_.max_depth = depth; }
   ~TraceSession() { Stop(); }
   TraceSession(const TraceSession&) = delete;
   TraceSession& operator=(const TraceSession&) = delete;
@@ -60,6 +62,9 @@ class TraceSession {
   Ticks begin() const { return begin_; }
   Ticks end() const { return end_; }
   size_t refused_threads() const { return refused_.size(); }
+  size_t max_depth() const { return wishes_.max_depth; }
+  /// Of all threads: ThreadTrace::left_out.
+  uint64_t left_out() const;
 
  private:
   friend struct ThreadExit;
@@ -71,7 +76,7 @@ class TraceSession {
   Ticks end_ = 0;
   bool stopped_ = false;
   KeyWatch& watch_;
-  ChunkTaker* timeline_ = nullptr;
+  TraceWishes wishes_;
   const std::vector<KnownThread> known_;
 
   std::mutex mutex_;

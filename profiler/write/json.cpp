@@ -65,7 +65,8 @@ class ProfileJson {
     json_.Field("start_monotonic_ns", metadata.start_monotonic_ns);
     json_.Field("wanted_rate_hz", metadata.wanted_rate_hz);
     json_.Field("max_overhead", metadata.max_overhead);
-    json_.Field("cpu_count", metadata.cpu_count).Field("native", metadata.native).EndObject();
+    json_.Field("cpu_count", metadata.cpu_count).Field("native", metadata.native);
+    json_.Field("max_depth", metadata.max_depth).EndObject();
   }
 
   void WriteQuality(const Quality& quality) {
@@ -88,7 +89,7 @@ class ProfileJson {
     if (quality.limited_ns) json_.Field("limited_ns", *quality.limited_ns);
     json_.Field("cpu_ns", quality.cpu_ns).Field("unseen_cpu_ns", quality.unseen_cpu_ns);
     json_.Field("native_cut", quality.native_cut).Field("native_unfit", quality.native_unfit);
-    json_.EndObject();
+    json_.Field("left_out", quality.left_out).EndObject();
   }
 
   void WriteWeights(const Weights& weights) {

@@ -260,23 +260,47 @@ std::string_view FunctionName(const Function& function, const Tables& tables) {
 std::string CostOfTracing(const Quality& quality) {
   if (quality.taken == 0 || quality.held_ns == 0 || quality.thread_ns == 0) return "";
   return fmt::format(
-      "; that took about {} a call, {} or {} % of the threads' time",
-      TimeText(static_cast<uint64_t>(quality.held_ns) / quality.taken),
+      "; that took {} {} a call, {} or {} % of the threads' time",
+      quality.left_out == 0 ? "about" : "at most about",  // these cost somewhat less
+      TimeText(static_cast<uint64_t>(quality.held_ns) / (quality.taken + quality.left_out)),
       TimeText(static_cast<uint64_t>(quality.held_ns)),
       PercentText(static_cast<double>(quality.held_ns) / static_cast<double>(quality.thread_ns)));
 }
 
-std::string QualityLine(const Metadata& metadata, const Quality& quality) {
-  // Nothing is left to chance: there is no rate, and nothing to be late for.
-  if (HasCalls(metadata)) {
-    if (!quality.complete) {
-      return "cut off: the calls of Python until then, without CPU time; a generator's as often as "
-             "it went on";
-    }
+namespace {
+
+std::string DepthText(const Metadata& metadata) {
+  return metadata.max_depth == 0
+             ? ""
+             : fmt::format(" down to a depth of {}", GroupDigits(metadata.max_depth));
+}
+
+std::string LeftOut(const Metadata& metadata, const Quality& quality) {
+  if (metadata.max_depth == 0) return "";
+  if (quality.left_out == 0) return "; none was deeper";
+  return fmt::format("; {} left out, {} time is that of the caller at this depth",
+                     Counted(quality.left_out, "deeper call", "deeper calls"),
+                     quality.left_out == 1 ? "its" : "their");
+}
+
+// Nothing is left to chance: there is no rate, and nothing to be late for.
+std::string QualityOfCalls(const Metadata& metadata, const Quality& quality) {
+  if (!quality.complete) {
     return fmt::format(
-        "{} of Python traced, {}, by {}{}", quality.lost == 0 ? "every call" : "not every call",
-        Counted(quality.taken, "call", "calls"), quality.cpu_source, CostOfTracing(quality));
+        "cut off: the calls of Python{} until then, without CPU time; a generator's as often as it "
+        "went on",
+        DepthText(metadata));
   }
+  return fmt::format("{} of Python{} traced, {}, by {}{}{}",
+                     quality.lost == 0 ? "every call" : "not every call", DepthText(metadata),
+                     Counted(quality.taken, "call", "calls"), quality.cpu_source,
+                     LeftOut(metadata, quality), CostOfTracing(quality));
+}
+
+}  // namespace
+
+std::string QualityLine(const Metadata& metadata, const Quality& quality) {
+  if (HasCalls(metadata)) return QualityOfCalls(metadata, quality);
   std::string line =
       VerdictText(quality) + Counted(quality.taken, "sample", "samples") + Precision(quality.taken);
   const bool by_signals = IsBySignals(metadata);

@@ -126,6 +126,15 @@ bool Functions::IsRefused(trace::Key key) {
   return known != admits_.end() && !known->second;
 }
 
+bool Functions::IsOfTheProgram(trace::Key key) {
+  const HeldError held;
+  return !IsHidden(key);
+}
+
+bool Functions::IsHidden(trace::Key key) {
+  return !hidden_.empty() && FactsOf(key).file.starts_with(hidden_);
+}
+
 const trace::FunctionFacts& Functions::FactsOf(trace::Key key) {
   PyObject* code = nullptr;
   {

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "profiler/base/hash_map.h"
@@ -23,9 +24,9 @@ namespace pystrobe::hooks {
 class Functions final : public trace::KeyWatch {
  public:
   /// `names_at_once`: FactsOf asks the interpreter nothing, so that any thread may call it, without
-  /// the GIL.
-  Functions(trace::CallFilter filter, bool names_at_once)
-      : filter_(std::move(filter)), names_at_once_(names_at_once) {}
+  /// the GIL. `hidden`: functions of files below are no part of the program; empty: all are.
+  Functions(trace::CallFilter filter, bool names_at_once, std::string hidden)
+      : filter_(std::move(filter)), names_at_once_(names_at_once), hidden_(std::move(hidden)) {}
   ~Functions() override;
 
   static trace::Key KeyOfCode(PyObject* code) { return code; }
@@ -34,6 +35,9 @@ class Functions final : public trace::KeyWatch {
 
   bool Admits(trace::Key key) override;
   bool IsRefused(trace::Key key) override;
+  bool IsOfTheProgram(trace::Key key) override;
+  /// Of a key that was seen: whether it is a function of a file that is hidden. As FactsOf.
+  bool IsHidden(trace::Key key);
   ThreadNames& thread_names() { return thread_names_; }
   /// Of a key that was seen.
   const trace::FunctionFacts& FactsOf(trace::Key key);
@@ -41,6 +45,7 @@ class Functions final : public trace::KeyWatch {
  private:
   const trace::CallFilter filter_;
   const bool names_at_once_;
+  const std::string hidden_;
   ThreadNames thread_names_;
   std::mutex mutex_;
   HashMap<trace::Key, PyObject*> kept_;  // nullptr: nothing has to be

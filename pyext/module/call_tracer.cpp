@@ -105,8 +105,10 @@ void CallTracer::Start(std::optional<int> fd) {
   }
   Check(options_.engine, options_.builtins);
   begun_by_ = gettid();
-  functions_ = std::make_unique<hooks::Functions>(options_.filter, options_.timeline);
+  functions_ =
+      std::make_unique<hooks::Functions>(options_.filter, options_.timeline, options_.hidden);
   session_ = std::make_unique<trace::TraceSession>(ThreadsOfPython(), *functions_);
+  session_->LimitDepth(options_.max_depth);
   hooks::fed = {session_.get(), functions_.get()};
   Result<void> started = options_.timeline ? StartTimeline(fd) : Result<void>();
   if (started) started = Install();
@@ -182,8 +184,7 @@ const trace::TraceSession& CallTracer::Ended() const {
 
 bool CallTracer::IsHidden(trace::Key key, bool was_running, pid_t tid) {
   if (options_.whole_program && was_running && tid == begun_by_) return true;
-  const std::string& below = options_.hidden;
-  return !below.empty() && functions_->FactsOf(key).file.starts_with(below);
+  return functions_->IsHidden(key);
 }
 
 void CallTracer::Hide() {
@@ -255,20 +256,20 @@ ScopedFd CallTracer::Record(std::unique_ptr<store::Recorder> recorder, double ns
   return recorder->TakeFd();
 }
 
-py::dict CallTracer::Facts() const {
+py::dict CallTracer::Facts() {
+  Hide();
   const trace::TraceSession& session = Ended();
-  uint64_t looks = 0, unmatched = 0, too_deep = 0;
+  uint64_t looks = 0, unmatched = 0;
   for (const auto& thread : session.threads()) {
     looks += thread->clock_looks();
     unmatched += thread->unmatched();
-    too_deep += thread->too_deep();
   }
   py::dict facts;
   facts["clock"] = trace::TickClock::Name();
   facts["cpu_clock"] = trace::SwitchFlag::Available() ? "rseq" : "sampled";
   facts["clock_looks"] = looks;
   facts["unmatched"] = unmatched;
-  facts["too_deep"] = too_deep;
+  facts["left_out"] = session.left_out();
   facts["trouble"] = trouble_;
   facts["timeline_waits_ns"] = timeline_ == nullptr ? 0 : timeline_->waited().count();
   facts["refused_threads"] = session.refused_threads();
@@ -280,17 +281,20 @@ void DefineCallTracer(py::module_& module) {
   py::class_<CallTracer>(module, "CallTracer")
       .def(py::init([](const std::string& engine, bool builtins, std::vector<std::string> include,
                        std::vector<std::string> exclude, std::vector<std::string> library,
-                       bool whole_program, const std::string& hidden, bool timeline) {
+                       bool whole_program, const std::string& hidden, bool timeline,
+                       size_t max_depth) {
              return std::make_unique<CallTracer>(TraceOptions{
                  .engine = engine,
                  .builtins = builtins,
                  .filter = {std::move(include), std::move(exclude), std::move(library)},
                  .whole_program = whole_program,
                  .hidden = hidden,
-                 .timeline = timeline});
+                 .timeline = timeline,
+                 .max_depth = max_depth});
            }),
            py::arg("engine"), py::arg("builtins"), py::arg("include"), py::arg("exclude"),
-           py::arg("library"), py::arg("whole_program"), py::arg("hidden"), py::arg("timeline"))
+           py::arg("library"), py::arg("whole_program"), py::arg("hidden"), py::arg("timeline"),
+           py::arg("max_depth"))
       .def("start", &CallTracer::Start, py::arg("fd"))
       .def("stop", &CallTracer::Stop)
       .def("abandon", &CallTracer::Abandon)

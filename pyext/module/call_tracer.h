@@ -30,6 +30,7 @@ struct TraceOptions {
   /// Functions of files below are left out, with all that they call; empty: none.
   std::string hidden;
   bool timeline = false;  ///< each call by itself, written as they come
+  size_t max_depth = 0;   ///< as trace::TraceWishes has it
 };
 
 /// From Start to Stop, once.
@@ -58,7 +59,7 @@ class CallTracer : private trace::CallStream::Functions {
   const std::optional<std::string>& moved_because() const { return moved_because_; }
   /// All is in the recording.
   bool whole() const { return whole_; }
-  pybind11::dict Facts() const;
+  pybind11::dict Facts();
 
  private:
   Result<void> Install();

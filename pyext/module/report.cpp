@@ -51,7 +51,8 @@ py::dict MetadataDict(const Metadata& metadata) {
       "pystrobe_version"_a = ToStr(metadata.pystrobe_version),
       "pause_mode"_a = ToStr(metadata.pause_mode), "start_unix_ns"_a = metadata.start_unix_ns,
       "wanted_rate_hz"_a = metadata.wanted_rate_hz, "max_overhead"_a = metadata.max_overhead,
-      "cpu_count"_a = metadata.cpu_count, "native"_a = metadata.native);
+      "cpu_count"_a = metadata.cpu_count, "native"_a = metadata.native,
+      "max_depth"_a = metadata.max_depth);
 }
 
 py::dict QualityDict(const Quality& quality) {
@@ -67,7 +68,8 @@ py::dict QualityDict(const Quality& quality) {
       "pause_mode"_a = ToStr(quality.pause_mode), "thread_ns"_a = quality.thread_ns,
       "unseen_ns"_a = quality.unseen_ns, "limited_ns"_a = quality.limited_ns,
       "cpu_ns"_a = quality.cpu_ns, "unseen_cpu_ns"_a = quality.unseen_cpu_ns,
-      "native_cut"_a = quality.native_cut, "native_unfit"_a = quality.native_unfit);
+      "native_cut"_a = quality.native_cut, "native_unfit"_a = quality.native_unfit,
+      "left_out"_a = quality.left_out);
 }
 
 py::list ThreadList(const Profile& profile) {

@@ -82,6 +82,7 @@ class Metadata:
     max_overhead: float  #: 0: no limit
     cpu_count: int
     native: bool  #: stacks have C functions
+    max_depth: int  #: of traced calls, how many within each other are told; 0: all
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,7 @@ class Quality:
     unseen_cpu_ns: int  #: of it, without a look at the thread
     native_cut: int  #: stacks with native frames that do not reach the thread's first function
     native_unfit: int  #: stacks whose native frames and Python frames did not fit together
+    left_out: int  #: of traced calls, those deeper than max_depth
 
 
 @dataclass(frozen=True)

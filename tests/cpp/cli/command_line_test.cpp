@@ -103,6 +103,18 @@ TEST(CommandLine, Traces) {
   EXPECT_FALSE(ParseAs<RunOptions>({"run", "a.py"}).trace);
 }
 
+TEST(CommandLine, TracesToADepth) {
+  EXPECT_FALSE(ParseAs<RunOptions>({"trace", "a.py"}).trace->max_depth);
+  EXPECT_EQ(ParseAs<RunOptions>({"trace", "--max-depth", "3", "a.py"}).trace->max_depth, 3U);
+  for (const char* bad : {"0", "-1", "2.5", "many", "131073", "99999999999"}) {
+    EXPECT_THAT(Refusal({"trace", "--max-depth", bad, "a.py"}),
+                HasSubstr(fmt::format("--max-depth '{}' is not a depth of calls", bad)));
+  }
+  const auto refused = ParseCommandLine(Words{"trace", "--max-depth", "0", "a.py"});
+  EXPECT_EQ(refused.error().hint,
+            "Give a whole number from 1 to 131072, for instance --max-depth 20.");
+}
+
 TEST(CommandLine, NativeFramesFromOutside) {
   EXPECT_FALSE(ParseAs<AttachOptions>({"attach", "1"}).record.sampler.native);
   EXPECT_TRUE(ParseAs<AttachOptions>({"attach", "1", "--native"}).record.sampler.native);

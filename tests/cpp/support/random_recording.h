@@ -77,6 +77,7 @@ class RandomRecording {
     metadata.max_overhead = 0.01;
     metadata.cpu_count = 8;
     metadata.native = OneIn(2);
+    metadata.max_depth = OneIn(2) ? 0 : static_cast<uint32_t>(Below(1000));
     return metadata;
   }
 
@@ -109,6 +110,7 @@ class RandomRecording {
     q.cpu_ns += Below(1'000'000'000);
     q.unseen_cpu_ns += Below(1'000'000);
     q.native_cut += Below(100);
+    q.left_out += Below(100'000);
     q.native_unfit += Below(100);
   }
 

@@ -20,6 +20,7 @@ inline std::string ToText(const Metadata& m) {
                       m.start_monotonic_ns, m.wanted_rate_hz, m.max_overhead, m.cpu_count);
   if (m.native) text += "native\n";
   if (m.timeline) text += "timeline\n";
+  if (m.max_depth != 0) text += fmt::format("depth {}\n", m.max_depth);
   return text;
 }
 
@@ -43,6 +44,7 @@ inline std::string ToText(const Quality& q) {
   if (q.native_cut + q.native_unfit != 0) {
     text += fmt::format("quality native cut {} unfit {}\n", q.native_cut, q.native_unfit);
   }
+  if (q.left_out != 0) text += fmt::format("quality left out {}\n", q.left_out);
   return text;
 }
 

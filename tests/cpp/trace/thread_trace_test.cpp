@@ -223,8 +223,8 @@ TEST(ThreadTrace, DeeperThanThereIsRoomCallsAreCounted) {
   constexpr size_t kDepth = ThreadTrace::kMostDepth + 10;
   for (size_t i = 0; i < kDepth; ++i) trace->Enter(KeyOf(0));
   EXPECT_EQ(trace->depth(), kDepth);
-  EXPECT_EQ(trace->too_deep(), 10U);
   for (size_t i = 0; i < kDepth; ++i) trace->Leave(KeyOf(0));
+  EXPECT_EQ(trace->left_out(), 10U);
   EXPECT_EQ(trace->depth(), 0U);
   EXPECT_EQ(trace->unmatched(), 0U);
   uint64_t calls = 0;

@@ -92,5 +92,33 @@ TEST(TraceRecording, EachWayToAFunctionIsASampleOfItsCallsAndTimes) {
   EXPECT_GE(kept.ended.duration_ns, static_cast<int64_t>(kept.ended.thread_ns));
 }
 
+TEST(TraceRecording, TellsWhatWasTooDeepOfWhatIsInIt) {
+  AllKeys watch;
+  TraceSession session({}, watch);
+  session.LimitDepth(2);
+  ThreadTrace& trace = *session.BeginThread({});
+  for (const char first : {'a', 'c'}) {
+    trace.Enter(KeyOf(first));
+    for (int i = 0; i < 5; ++i) trace.Enter(KeyOf('b'));
+    for (int i = 0; i < 5; ++i) trace.Leave(KeyOf('b'));
+    trace.Leave(KeyOf(first));
+  }
+  session.Stop();
+  session.threads().front()->tree().Drop(
+      [](const CallNode& node) { return node.key == KeyOf('c'); });
+  const std::map<Key, FunctionFacts> facts = {{KeyOf('a'), {"a", "x.py", 1}},
+                                              {KeyOf('b'), {"b", "x.py", 5}}};
+  Kept kept;
+  ASSERT_TRUE(kept.Begin(MetadataOf(session, {})));
+  ASSERT_TRUE(RecordTrace(
+      session, {"a test", 10.0, ""}, [&](Key key) -> const FunctionFacts& { return facts.at(key); },
+      [](pid_t) { return std::string("the thread"); }, kept));
+  EXPECT_EQ(kept.begun.max_depth, 2U);
+  EXPECT_EQ(kept.ended.taken, 2U);
+  EXPECT_EQ(kept.ended.left_out, 4U);
+  EXPECT_EQ(kept.ended.held_ns, 6 * 10);
+  EXPECT_EQ(kept.ended.lost, 0U) << "it was asked for";
+}
+
 }  // namespace
 }  // namespace pystrobe::trace

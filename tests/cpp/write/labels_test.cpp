@@ -316,5 +316,29 @@ TEST(QualityLine, OfTracedCallsHasNoRateAndNoDoubt) {
             "every call of Python traced, 12,345 calls, by sys.monitoring");
 }
 
+TEST(QualityLine, OfTracedCallsTellsWhatWasTooDeep) {
+  Metadata metadata;
+  metadata.pause_mode = kByTracing;
+  metadata.max_depth = 3;
+  Quality quality;
+  quality.taken = quality.proved = 100;
+  quality.cpu_source = "sys.monitoring";
+  quality.complete = true;
+  quality.thread_ns = 1'000'000;
+  EXPECT_EQ(QualityLine(metadata, quality),
+            "every call of Python down to a depth of 3 traced, 100 calls, by sys.monitoring; none "
+            "was deeper");
+  quality.left_out = 300;
+  quality.held_ns = 40'000;
+  EXPECT_EQ(QualityLine(metadata, quality),
+            "every call of Python down to a depth of 3 traced, 100 calls, by sys.monitoring; 300 "
+            "deeper calls left out, their time is that of the caller at this depth; that took "
+            "at most about 100 ns a call, 40.0 us or 4.0 % of the threads' time");
+  quality.complete = false;
+  EXPECT_EQ(QualityLine(metadata, quality),
+            "cut off: the calls of Python down to a depth of 3 until then, without CPU time; a "
+            "generator's as often as it went on");
+}
+
 }  // namespace
 }  // namespace pystrobe::write

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls that are deeper than was asked for.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "profiler/trace/thread_trace.h"
+
+namespace pystrobe::trace {
+namespace {
+
+const char keys[16] = {};
+Key KeyOf(size_t i) { return keys + i; }
+using Path = std::vector<Key>;
+
+class Keys : public KeyWatch {
+ public:
+  bool Admits(Key key) override { return !refused.contains(key); }
+  bool IsRefused(Key key) override { return refused.contains(key); }
+  bool IsOfTheProgram(Key key) override { return key != ours; }
+  std::set<Key> refused;
+  Key ours = nullptr;
+};
+
+/// The trace of the thread that makes it.
+class Limited {
+ public:
+  explicit Limited(size_t max_depth, const std::vector<RunningCall>& running = {})
+      : trace_(*ThreadTrace::Begin({gettid(), TickClock::Now(), ThreadCpuNow()}, running, watch_,
+                                   rate_, {.max_depth = max_depth})) {}
+  ThreadTrace* operator->() { return trace_.get(); }
+  Keys& watch() { return watch_; }
+  Nanoseconds Time(Ticks ticks) const { return rate_.ToTime(ticks); }
+
+  void End() { trace_->End(ThreadCpuNow()); }
+  /// Calls by the way to them, of what was called at all.
+  std::map<Path, uint64_t> Calls() const {
+    std::map<Path, uint64_t> calls;
+    for (const CallNode& node : trace_->tree().nodes()) {
+      if (node.calls > 0) calls[PathTo(node)] = node.calls;
+    }
+    return calls;
+  }
+  const CallNode* NodeAt(const Path& path) const {
+    for (const CallNode& node : trace_->tree().nodes()) {
+      if (PathTo(node) == path) return &node;
+    }
+    return nullptr;
+  }
+
+ private:
+  static Path PathTo(const CallNode& node) {
+    Path path;
+    for (const CallNode* at = &node; at->parent != nullptr; at = at->parent) {
+      path.insert(path.begin(), at->key);
+    }
+    return path;
+  }
+
+  Keys watch_;
+  TickRate rate_ = TickRate::Measure();
+  std::unique_ptr<ThreadTrace> trace_;
+};
+
+// Any calls that a program can make, recursive ones and such as end by their caller's end, against
+// counting them with a stack.
+TEST(MaxDepth, CountsAsAStackDoes) {
+  std::mt19937 random(1);
+  for (size_t round = 0; round < 60; ++round) {
+    const size_t depth = 1 + round % 5;
+    Limited trace(depth);
+    std::map<Path, uint64_t> expected, left_out;
+    uint64_t all_left_out = 0;
+    Path stack;
+    for (int step = 0; step < 2000; ++step) {
+      if (!stack.empty() && random() % 100 < 46) {
+        // The last one of a function: a caller's end may come without that of what it called.
+        const size_t down = random() % 10 == 0 ? random() % stack.size() : 0;
+        const Key key = stack[stack.size() - 1 - down];
+        while (stack.back() != key) stack.pop_back();
+        stack.pop_back();
+        trace->Leave(key);
+      } else {
+        stack.push_back(KeyOf(random() % 6));
+        if (stack.size() <= depth) {
+          ++expected[stack];
+        } else {
+          ++left_out[Path(stack.begin(), stack.begin() + static_cast<std::ptrdiff_t>(depth))];
+          ++all_left_out;
+        }
+        trace->Enter(stack.back());
+      }
+      ASSERT_EQ(trace->depth(), stack.size());
+    }
+    trace.End();
+    EXPECT_EQ(trace.Calls(), expected);
+    EXPECT_EQ(trace->left_out(), all_left_out);
+    for (const auto& [path, calls] : left_out) EXPECT_EQ(trace.NodeAt(path)->left_out, calls);
+    EXPECT_EQ(trace->unmatched(), 0U);
+  }
+}
+
+TEST(MaxDepth, TheTimeIsTheCallersOwn) {
+  Limited trace(2);
+  trace->Enter(KeyOf(0));
+  trace->Enter(KeyOf(1));
+  trace->Enter(KeyOf(1));
+  usleep(20'000);
+  trace->Leave(KeyOf(1));
+  trace->Leave(KeyOf(1));
+  trace->Leave(KeyOf(0));
+  trace.End();
+  EXPECT_GE(trace.Time(trace.NodeAt({KeyOf(0), KeyOf(1)})->self()), std::chrono::milliseconds(20));
+  EXPECT_LT(trace.Time(trace.NodeAt({KeyOf(0)})->self()), std::chrono::milliseconds(10));
+}
+
+TEST(MaxDepth, WhatGoesOnThereWasCountedWhereItBegan) {
+  Limited trace(2);
+  trace->Enter(KeyOf(0));
+  trace->Enter(KeyOf(1));  // a generator
+  trace->Leave(KeyOf(1));
+  trace->Enter(KeyOf(2));
+  trace->Resume(KeyOf(1));
+  trace->Leave(KeyOf(1));
+  trace->Enter(KeyOf(3));  // one that begins too deep, and goes on where it is not
+  trace->Leave(KeyOf(3));
+  trace->Leave(KeyOf(2));
+  trace->Resume(KeyOf(3));
+  trace->Leave(KeyOf(3));
+  trace.End();
+  EXPECT_EQ(trace->left_out(), 1U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(1)})->calls, 1U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(3)})->calls, 0U);
+  EXPECT_EQ(trace->unmatched(), 0U);
+}
+
+TEST(MaxDepth, WhatCouldNotBeginDoesNotCount) {
+  Limited trace(1);
+  trace->Enter(KeyOf(0));
+  trace->Enter(KeyOf(0));
+  trace->Enter(KeyOf(0));
+  trace->TakeBack(KeyOf(0));
+  trace->Leave(KeyOf(0));
+  EXPECT_EQ(trace->depth(), 1U);
+  trace->Leave(KeyOf(0));
+  trace.End();
+  EXPECT_EQ(trace->left_out(), 1U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0)})->calls, 1U);
+}
+
+TEST(MaxDepth, WhatIsRefusedOrOursIsNotAmongThem) {
+  Limited trace(1);
+  trace.watch().refused = {KeyOf(1)};
+  trace.watch().ours = KeyOf(2);
+  trace->Enter(KeyOf(0));
+  EXPECT_FALSE(trace->Enter(KeyOf(1)));
+  trace->Enter(KeyOf(2));
+  trace->Enter(KeyOf(3));
+  trace->Leave(KeyOf(3));
+  trace->Leave(KeyOf(2));
+  EXPECT_FALSE(trace->Leave(KeyOf(1)));
+  EXPECT_EQ(trace->depth(), 1U);
+  trace->Leave(KeyOf(0));
+  trace.End();
+  EXPECT_EQ(trace->left_out(), 1U);
+  EXPECT_EQ(trace->unmatched(), 0U);
+}
+
+TEST(MaxDepth, WhatRanBeforeIsNoLevelNorOnceItHasEnded) {
+  const char frames[2] = {};
+  const std::vector<RunningCall> running = {{KeyOf(0), &frames[0]}, {KeyOf(1), &frames[1]}};
+  // By hooks that tell of their ends, and by such as do not.
+  for (const bool tells : {true, false}) {
+    Limited trace(1, running);
+    const auto call = [&](const void* caller) {
+      if (!tells && trace->IsAmongRunning()) trace->ReturnTo(caller);
+      trace->Enter(KeyOf(5));
+      EXPECT_TRUE(tells || !trace->IsAmongRunning());
+      trace->Enter(KeyOf(6));
+      trace->Leave(KeyOf(6));
+      trace->Leave(KeyOf(5));
+    };
+    call(&frames[1]);
+    if (tells) trace->Leave(KeyOf(1));
+    call(&frames[0]);
+    if (tells) trace->Leave(KeyOf(0));
+    call(nullptr);
+    // Called again, it is a call as any other.
+    trace->Enter(KeyOf(0));
+    trace->Enter(KeyOf(1));
+    trace->Leave(KeyOf(1));
+    trace->Leave(KeyOf(0));
+    trace.End();
+    const std::map<Path, uint64_t> expected = {{{KeyOf(0), KeyOf(1), KeyOf(5)}, 1},
+                                               {{KeyOf(0), KeyOf(5)}, 1},
+                                               {{KeyOf(5)}, 1},
+                                               {{KeyOf(0)}, 1}};
+    EXPECT_EQ(trace.Calls(), expected) << tells;
+    EXPECT_EQ(trace->left_out(), 4U) << tells;
+    EXPECT_EQ(trace->unmatched(), 0U) << tells;
+  }
+}
+
+TEST(MaxDepth, TheEndOfTheTracingMayComeWithin) {
+  Limited trace(1);
+  for (int i = 0; i < 3; ++i) trace->Enter(KeyOf(0));
+  trace.End();
+  EXPECT_EQ(trace->left_out(), 2U);
+  EXPECT_EQ(trace.NodeAt({KeyOf(0)})->total, trace.NodeAt({KeyOf(0)})->self());
+}
+
+/// Keeps the first of what is handed over.
+class Keeps : public ChunkTaker {
+ public:
+  CallChunk* Open(CallLog&) override { return &chunk; }
+  CallChunk* Exchange(CallChunk* full) override { return full; }
+  void Close(CallLog&, CallChunk*) override {}
+  CallChunk chunk;
+};
+
+TEST(MaxDepth, ATimelineIsToldOfNoneOfThem) {
+  Keeps keeps;
+  Keys watch;
+  const TickRate rate = TickRate::Measure();
+  const auto trace = *ThreadTrace::Begin({gettid(), TickClock::Now(), ThreadCpuNow()}, {}, watch,
+                                         rate, {.timeline = &keeps, .max_depth = 2});
+  for (int i = 0; i < 10; ++i) trace->Enter(KeyOf(0));
+  for (int i = 0; i < 10; ++i) trace->Leave(KeyOf(0));
+  trace->End(ThreadCpuNow());
+  EXPECT_EQ(keeps.chunk.size, 4U);
+  EXPECT_EQ(trace->left_out(), 8U);
+}
+
+}  // namespace
+}  // namespace pystrobe::trace
