@@ -218,6 +218,10 @@ Result<Command> ParseTrace(Words words) {
                  "caller's")
       ->type_name("N")
       ->group("Tracing");
+  app.add_option("--clock", raw.clock,
+                 "What to read: wall (elapsed time alone), both, or\ncpu (both, shown by CPU time)")
+      ->type_name("NAME")
+      ->group("Tracing");
   app.add_flag("--timeline", raw.timeline,
                "Keep when each call began and ended, too: for\n.trace.json and .perfetto-trace, "
                "which imply it")

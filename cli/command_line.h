@@ -55,6 +55,7 @@ struct TraceOptions {
   bool stdlib = true;
   bool timeline = false;
   std::optional<uint32_t> max_depth;
+  CallClock clock = CallClock::kBoth;
 };
 
 struct RunOptions {

@@ -99,11 +99,12 @@ std::string CureInside(const RunOptions& options, const std::string& python) {
 std::string SettingsInside(const RunOptions& run, int descriptor) {
   if (run.trace) {
     const TraceOptions& trace = *run.trace;
-    return fmt::format("mode=trace,engine={},builtins={:d},stdlib={:d},timeline={:d},fd={}{}{}{}",
-                       trace.engine, trace.builtins, trace.stdlib, trace.timeline, descriptor,
-                       trace.max_depth ? fmt::format(",max_depth={}", *trace.max_depth) : "",
-                       ListSetting("include", trace.include),
-                       ListSetting("exclude", trace.exclude));
+    return fmt::format(
+        "mode=trace,engine={},clock={},builtins={:d},stdlib={:d},timeline={:d}{}"
+        ",fd={}{}{}",
+        trace.engine, ClockName(trace.clock), trace.builtins, trace.stdlib, trace.timeline,
+        trace.max_depth ? fmt::format(",max_depth={}", *trace.max_depth) : "", descriptor,
+        ListSetting("include", trace.include), ListSetting("exclude", trace.exclude));
   }
   const RecordOptions& options = run.record;
   const bool by_wall = IsByWallTime(options.view);

@@ -204,13 +204,22 @@ Result<TraceOptions> UnderstandTrace(const RawOptions& raw) {
     if (!depth) return std::unexpected(depth.error());
     max_depth = *depth;
   }
+  const auto clock = ClockByName(raw.clock);
+  if (!clock) {
+    return Usage("It is one of both, wall, cpu.", "--clock '{}' is not known", raw.clock);
+  }
+  if (clock == CallClock::kWall && raw.mode == "cpu") {
+    return Usage("Leave one of them out.",
+                 "--clock wall has no CPU time read, which --mode cpu would show");
+  }
   return TraceOptions{.engine = raw.engine,
                       .builtins = raw.builtins,
                       .include = raw.include,
                       .exclude = raw.exclude,
                       .stdlib = !raw.no_stdlib,
                       .timeline = raw.timeline,
-                      .max_depth = max_depth};
+                      .max_depth = max_depth,
+                      .clock = *clock};
 }
 
 Result<RecordOptions> UnderstandRecord(const RawOptions& raw) {

@@ -18,7 +18,7 @@ struct RawOptions {
   std::string rate, duration, overhead, pause = "auto";
   std::vector<std::string> outputs;
   bool in_process = false, native = false;
-  std::string engine = "auto", max_depth;
+  std::string engine = "auto", max_depth, clock = "both";
   bool builtins = false, no_stdlib = false, timeline = false;
   std::vector<std::string> include, exclude;
   std::string format, mode, unit, thread, since, until, top;

@@ -115,7 +115,8 @@ std::vector<ThreadProfile> Folder::TakeThreads() {
   }
   std::stable_sort(threads.begin(), threads.end(),
                    [](const ThreadProfile& a, const ThreadProfile& b) {
-                     return a.total.cpu_ns > b.total.cpu_ns;
+                     return std::pair(a.total.cpu_ns, a.total.wall_ns) >
+                            std::pair(b.total.cpu_ns, b.total.wall_ns);
                    });
   return threads;
 }
@@ -288,6 +289,11 @@ Result<Mode> ChooseMode(const Metadata& metadata, std::optional<Mode> asked) {
     return FailWithHint(ErrorCode::kInvalidArgument, "It has wall and cpu.",
                         "traced calls do not tell who had the interpreter's lock");
   }
+  if (!HasCpuTime(metadata) && asked == Mode::kCpu) {
+    return FailWithHint(ErrorCode::kInvalidArgument, "Trace the program again without --clock wall.",
+                        "its calls were traced by elapsed time alone, and have no CPU time");
+  }
+  if (metadata.clock == CallClock::kCpu) return asked.value_or(Mode::kCpu);
   if (metadata.pause_mode != kBySignals) return asked.value_or(Mode::kWall);
   if (asked.value_or(Mode::kCpu) == Mode::kCpu) return Mode::kCpu;
   return FailWithHint(
@@ -383,6 +389,7 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
   profile.recording = &recording;
   profile.since_ns = std::max<int64_t>(options.since_ns, 0);
   profile.until_ns = std::min(options.until_ns.value_or(end_ns), end_ns);
+  profile.has_cpu_time = HasCpuTime(recording.metadata());
   profile.threads = folder.TakeThreads();
   const int64_t range_ns = profile.until_ns - profile.since_ns;
   for (ThreadProfile& thread : profile.threads) {

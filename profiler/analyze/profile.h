@@ -26,7 +26,8 @@ enum class Mode {
 /// "wall", "cpu", "gil".
 std::string_view ModeName(Mode mode);
 std::optional<Mode> ModeByName(std::string_view name);
-/// The mode to show a recording in: `asked`, else wall, or CPU time where there is no other. Fails
+/// The mode to show a recording in: `asked`, else wall, or CPU time where there is no other or the
+/// recording wants it. Fails
 /// with kInvalidArgument where the recording does not have what is asked for.
 Result<Mode> ChooseMode(const Metadata& metadata, std::optional<Mode> asked);
 
@@ -88,11 +89,12 @@ bool IsIdle(const Weights& thread_total, uint64_t range_ns);
 
 struct Profile {
   const RecordingSource* recording = nullptr;  ///< metadata, tables, quality; must outlive this
-  std::vector<ThreadProfile> threads;          ///< by descending CPU time
+  std::vector<ThreadProfile> threads;          ///< by descending CPU time, then wall time
   Weights total;
   Weights unseen;  ///< of `total`: with no look at a thread, also of threads that were not sampled
   std::vector<ThreadIndex> idle_hidden;  ///< the idle threads left out, by descending CPU time
   int64_t since_ns = 0, until_ns = 0;    ///< the range covered
+  bool has_cpu_time = true;  ///< else none of it is to be shown, not even as 0
 
   const Tables& tables() const { return recording->tables(); }
   /// How many of `threads` are threads; see Thread::is_real().

@@ -14,6 +14,7 @@
 
 #include "profiler/base/error.h"
 #include "profiler/base/function_ref.h"
+#include "profiler/model/call_clock.h"
 #include "profiler/model/call_event.h"
 #include "profiler/model/deadline_series.h"
 #include "profiler/model/sample.h"
@@ -49,12 +50,16 @@ struct Metadata {
                            ///< files, or it was not asked for
   bool timeline = false;   ///< each call is there by itself, with its time: CallEvents
   uint32_t max_depth = 0;  ///< by tracing: so many calls within each other are told; 0: all
+  CallClock clock = CallClock::kBoth;  ///< by tracing
 
   friend bool operator==(const Metadata&, const Metadata&) = default;
 };
 
 /// Whether every call was traced, and its samples are calls.
 inline bool HasCalls(const Metadata& metadata) { return metadata.pause_mode == kByTracing; }
+
+/// Whether CPU time was read.
+inline bool HasCpuTime(const Metadata& metadata) { return metadata.clock != CallClock::kWall; }
 
 /// How far the recording can be trusted; filled while sampling, complete at the end.
 struct Quality {

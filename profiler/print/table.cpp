@@ -98,7 +98,7 @@ std::string Summary(const Profile& profile, const TableOptions& options) {
   if (profile.since_ns > 0) {
     text += fmt::format(" from {} on", write::TimeText(static_cast<uint64_t>(profile.since_ns)));
   }
-  if (threads > 1 && options.mode == Mode::kWall) text += " (--mode cpu: without waiting)";
+  if (threads > 1 && options.mode == Mode::kWall && profile.has_cpu_time) text += " (--mode cpu: without waiting)";
   return text + IdleLeftOut(profile);
 }
 

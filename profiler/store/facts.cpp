@@ -59,6 +59,7 @@ void AppendMetadata(Bytes& out, const Metadata& metadata) {
   AppendVarint(out, metadata.native ? 1 : 0);
   AppendVarint(out, metadata.timeline ? 1 : 0);
   AppendVarint(out, metadata.max_depth);
+  AppendVarint(out, static_cast<uint64_t>(metadata.clock));
 }
 
 Result<Metadata> ParseMetadata(ByteSpan bytes) {
@@ -82,6 +83,11 @@ Result<Metadata> ParseMetadata(ByteSpan bytes) {
   metadata.native = !in.empty() && in.Varint() != 0;
   metadata.timeline = !in.empty() && in.Varint() != 0;
   metadata.max_depth = in.empty() ? 0 : static_cast<uint32_t>(in.Varint());
+  const uint64_t clock = in.empty() ? 0 : in.Varint();
+  if (clock > static_cast<uint64_t>(CallClock::kCpu)) {
+    return Fail(ErrorCode::kCorrupt, "a clock of calls numbered {}", clock);
+  }
+  metadata.clock = static_cast<CallClock>(clock);
   if (!in.ok()) return Corrupt("metadata that end too early");
   return metadata;
 }

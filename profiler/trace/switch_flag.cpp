@@ -84,4 +84,9 @@ SwitchFlag SwitchFlag::OfThisThread() {
   return {reinterpret_cast<volatile uint64_t*>(&AreaOfThisThread()->rseq_cs), kNote};
 }
 
+SwitchFlag SwitchFlag::AlwaysSet() {
+  static volatile uint64_t set = kNote;
+  return {&set, kNote};
+}
+
 }  // namespace pystrobe::trace

@@ -22,6 +22,8 @@ class SwitchFlag {
   /// Of the calling thread. Where there is no rseq it always says that the thread may have lost its
   /// CPU.
   static SwitchFlag OfThisThread();
+  /// Of none: always set, for where nobody wants to know.
+  static SwitchFlag AlwaysSet();
   /// Whether the C library and the kernel have rseq for the calling thread; and, tried once,
   /// whether a note goes away when its thread sleeps.
   static bool Available();

@@ -9,6 +9,11 @@ namespace {
 // Without a flag the clock is asked so often at most: half a microsecond each time.
 constexpr Nanoseconds kBetweenLooks = std::chrono::microseconds(50);
 
+// One that says yes at once has no clock read.
+SwitchFlag FlagFor(const TraceWishes& wishes) {
+  return wishes.cpu_time ? SwitchFlag::OfThisThread() : SwitchFlag::AlwaysSet();
+}
+
 constexpr char nobody = 0;
 constexpr Key kNobody = &nobody;
 
@@ -49,12 +54,13 @@ ThreadTrace::ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWat
                          const TickRate& rate, const TraceWishes& wishes)
     : top_(slots.data()),
       last_running_(top_),
-      off_cpu_(SwitchFlag::OfThisThread(), SwitchFlag::Available(), start.at, start.cpu, rate),
+      off_cpu_(FlagFor(wishes), SwitchFlag::Available(), start.at, start.cpu, rate),
       log_(wishes.timeline, start.tid, tree_, start.at),
       limit_(slots.data() + slots.capacity()),
       slots_(std::move(slots)),
       watch_(watch),
       max_depth_(wishes.max_depth),
+      has_cpu_time_(wishes.cpu_time),
       tid_(start.tid),
       begin_(start.at) {
   *top_ = {&tree_.root(), begin_, 0, kNobody};
@@ -169,7 +175,7 @@ bool ThreadTrace::LeaveOutOfOrder(Key key) {
 
 void ThreadTrace::End(Nanoseconds cpu) {
   end_ = TickClock::Now();
-  off_cpu_.SyncTo(end_, cpu);
+  if (has_cpu_time_) off_cpu_.SyncTo(end_, cpu);
   LeaveDownTo(slots_.data() + 1, end_);
   log_.Close();
 }

@@ -54,7 +54,6 @@ class OffCpu {
   Ticks ticks() const { return ticks_; }
   /// The thread had used `cpu` at `now`. [also another thread, while this one traces nothing]
   void SyncTo(Ticks now, Nanoseconds cpu);
-  void Clear() const { flag_.Clear(); }
   uint64_t looks() const { return looks_; }
 
  private:
@@ -81,6 +80,7 @@ struct TraceWishes {
   /// So many calls within each other are recorded, not counting those that had begun before the
   /// tracing did. 0: as many as there is room for.
   size_t max_depth = 0;
+  bool cpu_time = true;  ///< false: no clock of it is read; the tree has none
 };
 
 /// Where a traced thread begins.
@@ -150,7 +150,7 @@ class ThreadTrace {
   /// How many calls are open; those that ran before the tracing among them.
   size_t depth() const { return static_cast<size_t>(top_ - slots_.data()) + beyond_; }
 
-  /// Ends all that is open. `cpu`: what the thread has used until now.
+  /// Ends all that is open. `cpu`: what the thread has used until now, where it was asked for.
   void End(Nanoseconds cpu);
 
   pid_t tid() const { return tid_; }
@@ -233,6 +233,7 @@ class ThreadTrace {
   LazyArray<Slot> slots_;
   KeyWatch& watch_;
   const size_t max_depth_;
+  const bool has_cpu_time_;
   const pid_t tid_;
   const Ticks begin_;
   Ticks end_ = 0;

@@ -43,7 +43,8 @@ class Writer {
   // One after the other, as if each had run once: when they did is not kept.
   void AddSample(const CallNode& node, StackId stack, ThreadIndex thread, Nanoseconds& time) {
     const auto wall = static_cast<uint64_t>(session_.rate().ToTime(node.self()).count());
-    const auto cpu = static_cast<uint64_t>(session_.rate().ToTime(node.self_cpu()).count());
+    const Ticks of_cpu = session_.has_cpu_time() ? node.self_cpu() : 0;
+    const auto cpu = static_cast<uint64_t>(session_.rate().ToTime(of_cpu).count());
     time += Nanoseconds(static_cast<int64_t>(wall));
     constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
     uint64_t calls = node.calls;
@@ -68,6 +69,15 @@ class Writer {
   FunctionTables& tables_;
   uint64_t calls_ = 0;
 };
+
+// What stands behind the times.
+std::string SeenHow(const TraceSession& session, const SeenBy& seen_by) {
+  if (!session.has_cpu_time()) return seen_by.engine + ", by elapsed time alone";
+  if (SwitchFlag::Available()) return seen_by.engine;
+  return seen_by.engine +
+         ", CPU time read every 50 us at most: there is no rseq to tell when a thread has lost its "
+         "CPU";
+}
 
 std::vector<std::string> WhatIsMissing(const TraceSession& session, const std::string& trouble) {
   std::vector<std::string> missing;
@@ -121,7 +131,7 @@ Result<void> RecordTrace(const TraceSession& session, const SeenBy& seen_by,
     quality.held_ns += timeline->waited().count();
     quality.own_cpu_ns = timeline->cpu().count();
   }
-  quality.cpu_source = seen_by.engine;
+  quality.cpu_source = SeenHow(session, seen_by);
   if (!missing.empty()) quality.cpu_source += fmt::format("; {}", fmt::join(missing, "; "));
   quality.lost = missing.size();
   quality.pause_mode = kByTracing;

@@ -47,7 +47,7 @@ ThreadTrace* TraceSession::BeginThread(std::span<const RunningCall> running) {
       known_, [self](const KnownThread& one) { return pthread_equal(one.thread, self) != 0; });
   const bool was_there = known != known_.end();
   const ThreadStart start{gettid(), was_there ? begin_ : TickClock::Now(),
-                          was_there ? known->cpu : ThreadCpuNow()};
+                          was_there ? known->cpu : CpuNow()};
   auto trace = ThreadTrace::Begin(start, running, watch_, rate_, wishes_);
   const std::scoped_lock lock(mutex_);
   if (!trace) {
@@ -62,7 +62,7 @@ ThreadTrace* TraceSession::BeginThread(std::span<const RunningCall> running) {
 
 void TraceSession::EndThread(ThreadTrace& trace) {
   const std::scoped_lock lock(mutex_);
-  trace.End(ThreadCpuNow());
+  trace.End(CpuNow());
   std::erase_if(live_, [&trace](const Live& live) { return live.trace == &trace; });
   current_trace = nullptr;
 }
@@ -73,7 +73,7 @@ void TraceSession::Stop() {
   if (std::exchange(stopped_, true)) return;
   running_session = nullptr;
   for (const Live& live : live_) {
-    live.trace->End(ThreadCpuOf(live.thread));
+    live.trace->End(wishes_.cpu_time ? ThreadCpuOf(live.thread) : Nanoseconds{});
     *live.place = nullptr;
   }
   live_.clear();

@@ -42,6 +42,8 @@ class TraceSession {
   void TellEachCall(ChunkTaker& timeline) { wishes_.timeline = &timeline; }
   /// As TraceWishes::max_depth. Before the first event.
   void LimitDepth(size_t depth) { wishes_.max_depth = depth; }
+  /// No CPU time is read. Before the first event; what KnownThread has of it needs not be known.
+  void LeaveCpuTimeOut() { wishes_.cpu_time = false; }
   ~TraceSession() { Stop(); }
   TraceSession(const TraceSession&) = delete;
   TraceSession& operator=(const TraceSession&) = delete;
@@ -63,6 +65,7 @@ class TraceSession {
   Ticks end() const { return end_; }
   size_t refused_threads() const { return refused_.size(); }
   size_t max_depth() const { return wishes_.max_depth; }
+  bool has_cpu_time() const { return wishes_.cpu_time; }
   /// Of all threads: ThreadTrace::left_out.
   uint64_t left_out() const;
 
@@ -70,6 +73,8 @@ class TraceSession {
   friend struct ThreadExit;
   /// The calling thread is about to end.
   void EndThread(ThreadTrace& trace);
+  /// What it has used, where that is wanted.
+  Nanoseconds CpuNow() const { return wishes_.cpu_time ? ThreadCpuNow() : Nanoseconds{}; }
 
   TickRate rate_;
   const Ticks begin_;

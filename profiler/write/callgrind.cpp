@@ -43,10 +43,10 @@ class CallgrindWriter {
     const Metadata& metadata = profile_.recording->metadata();
     out_.Append(
         fmt::format("# callgrind format\nversion: 1\ncreator: pystrobe {}\npid: {}\ncmd: {}\n"
-                    "positions: line\nevent: Wall : Elapsed time (ns)\nevent: CPU : CPU time (ns)\n"
-                    "events: Wall CPU\nsummary: {} {}\n",
+                    "positions: line\nevent: Wall : Elapsed time (ns)\n{}\nsummary: {}\n",
                     metadata.pystrobe_version, metadata.pid, OnOneLine(Title(metadata, options_)),
-                    profile_.total.wall_ns, profile_.total.cpu_ns));
+                    profile_.has_cpu_time ? "event: CPU : CPU time (ns)\nevents: Wall CPU" : "events: Wall",
+                    Times(profile_.total)));
     for (const CalledFunction& function : functions_) {
       if (!out_.ok()) break;
       WriteFunction(function);
@@ -89,16 +89,21 @@ class CallgrindWriter {
     return Compressed(names_, ToIndex(id), std::move(name));
   }
 
+  std::string Times(const Weights& weights) const {
+    return profile_.has_cpu_time ? fmt::format("{} {}", weights.wall_ns, weights.cpu_ns)
+                         : fmt::to_string(weights.wall_ns);
+  }
+
   uint32_t Line(FunctionId id) const { return tables_.function(id).first_line; }
 
   void WriteFunction(const CalledFunction& function) {
     const FunctionId id = function.key;
-    out_.Append(fmt::format("\nfl={}\nfn={}\n{} {} {}\n", File(id), Name(id), Line(id),
-                            function.sums.self.wall_ns, function.sums.self.cpu_ns));
+    out_.Append(fmt::format("\nfl={}\nfn={}\n{} {}\n", File(id), Name(id), Line(id),
+                            Times(function.sums.self)));
     for (const Call& call : calls_of_[ToIndex(id)]) {
-      out_.Append(fmt::format("cfi={}\ncfn={}\ncalls={} {}\n{} {} {}\n", File(call.callee),
+      out_.Append(fmt::format("cfi={}\ncfn={}\ncalls={} {}\n{} {}\n", File(call.callee),
                               Name(call.callee), call.sums->self.samples, Line(call.callee),
-                              Line(id), call.sums->total.wall_ns, call.sums->total.cpu_ns));
+                              Line(id), Times(call.sums->total)));
     }
   }
 

@@ -167,7 +167,7 @@ void WriteUnseen(const Weights& unseen, JsonWriter& json) {
 }
 
 void WriteThread(const Tables& tables, const ThreadProfile& profile, const Used& used,
-                 JsonWriter& json) {
+                 bool has_cpu_time, JsonWriter& json) {
   const Thread& thread = tables.thread(profile.thread);
   json.NewLine().BeginObject();
   json.Field("tid", thread.tid).Field("interpreter", thread.interpreter);
@@ -178,17 +178,18 @@ void WriteThread(const Tables& tables, const ThreadProfile& profile, const Used&
     return used.stacks[ToIndex(row.stack)] - std::exchange(before, used.stacks[ToIndex(row.stack)]);
   });
   WriteWeights(json, "samples", profile.stacks, &Weights::samples);
-  WriteWeights(json, "cpuSamples", profile.stacks, &Weights::cpu_samples);
+  if (has_cpu_time) WriteWeights(json, "cpuSamples", profile.stacks, &Weights::cpu_samples);
   WriteWeights(json, "gilSamples", profile.stacks, &Weights::gil_samples);
   WriteTimes(json, "wall", profile.stacks, &Weights::wall_ns);
-  WriteTimes(json, "cpu", profile.stacks, &Weights::cpu_ns);
+  if (has_cpu_time) WriteTimes(json, "cpu", profile.stacks, &Weights::cpu_ns);
   WriteTimes(json, "gil", profile.stacks, &Weights::gil_ns);
   WriteTimes(json, "kernel", profile.stacks, &Weights::kernel_ns);
   WriteUnseen(profile.unseen, json);
   json.EndObject();
 }
 
-void WriteMetadata(const Metadata& metadata, JsonWriter& json) {
+void WriteMetadata(const Profile& profile, JsonWriter& json) {
+  const Metadata& metadata = profile.recording->metadata();
   json.NewLine().Key("meta").BeginObject();
   json.Field("pid", metadata.pid);
   json.Field("executable", std::string_view(metadata.executable));
@@ -198,7 +199,7 @@ void WriteMetadata(const Metadata& metadata, JsonWriter& json) {
   json.Field("pause", std::string_view(metadata.pause_mode));
   json.Field("startMs", metadata.start_unix_ns / 1'000'000);
   json.Field("cpus", metadata.cpu_count).Field("native", metadata.native);
-  json.EndObject();
+  json.Field("cpuTime", profile.has_cpu_time).EndObject();
 }
 
 void WriteQuality(const Metadata& metadata, const Quality& quality, JsonWriter& json) {
@@ -223,14 +224,16 @@ void WriteProfile(const Profile& profile, const WriteOptions& options, JsonWrite
   json.BeginObject().Field("version", 1);
   json.Field("title", std::string_view(Title(metadata, options)));
   json.Field("mode", ModeName(options.mode)).Field("idle", options.idle);
-  WriteMetadata(metadata, json);
+  WriteMetadata(profile, json);
   WriteQuality(metadata, quality, json);
   json.NewLine().Key("range").BeginObject();
   json.Field("since", profile.since_ns / 1000).Field("until", profile.until_ns / 1000);
   json.EndObject();
   WriteTables(tables, used, json);
   json.NewLine().Key("threads").BeginArray();
-  for (const ThreadProfile& thread : profile.threads) WriteThread(tables, thread, used, json);
+  for (const ThreadProfile& thread : profile.threads) {
+    WriteThread(tables, thread, used, profile.has_cpu_time, json);
+  }
   json.EndArray().NewLine().EndObject();
 }
 

@@ -66,7 +66,8 @@ class ProfileJson {
     json_.Field("wanted_rate_hz", metadata.wanted_rate_hz);
     json_.Field("max_overhead", metadata.max_overhead);
     json_.Field("cpu_count", metadata.cpu_count).Field("native", metadata.native);
-    json_.Field("max_depth", metadata.max_depth).EndObject();
+    json_.Field("max_depth", metadata.max_depth);
+    json_.Field("clock", ClockName(metadata.clock)).EndObject();
   }
 
   void WriteQuality(const Quality& quality) {
@@ -87,7 +88,9 @@ class ProfileJson {
     json_.Field("thread_ns", quality.thread_ns);
     json_.Field("unseen_ns", quality.unseen_ns);
     if (quality.limited_ns) json_.Field("limited_ns", *quality.limited_ns);
-    json_.Field("cpu_ns", quality.cpu_ns).Field("unseen_cpu_ns", quality.unseen_cpu_ns);
+    if (profile_.has_cpu_time) {
+      json_.Field("cpu_ns", quality.cpu_ns).Field("unseen_cpu_ns", quality.unseen_cpu_ns);
+    }
     json_.Field("native_cut", quality.native_cut).Field("native_unfit", quality.native_unfit);
     json_.Field("left_out", quality.left_out).EndObject();
   }
@@ -99,9 +102,11 @@ class ProfileJson {
   }
 
   void WriteWeightFields(const Weights& weights) {
-    json_.Field("samples", weights.samples).Field("cpu_samples", weights.cpu_samples);
+    json_.Field("samples", weights.samples);
+    if (profile_.has_cpu_time) json_.Field("cpu_samples", weights.cpu_samples);
     json_.Field("gil_samples", weights.gil_samples).Field("wall_ns", weights.wall_ns);
-    json_.Field("cpu_ns", weights.cpu_ns).Field("gil_ns", weights.gil_ns);
+    if (profile_.has_cpu_time) json_.Field("cpu_ns", weights.cpu_ns);
+    json_.Field("gil_ns", weights.gil_ns);
   }
 
   // The hottest first: who wants the table of functions reads no further.

@@ -257,6 +257,8 @@ std::string_view FunctionName(const Function& function, const Tables& tables) {
   return name.empty() ? std::string_view("<unknown>") : std::string_view(name);
 }
 
+namespace {
+
 std::string CostOfTracing(const Quality& quality) {
   if (quality.taken == 0 || quality.held_ns == 0 || quality.thread_ns == 0) return "";
   return fmt::format(
@@ -266,8 +268,6 @@ std::string CostOfTracing(const Quality& quality) {
       TimeText(static_cast<uint64_t>(quality.held_ns)),
       PercentText(static_cast<double>(quality.held_ns) / static_cast<double>(quality.thread_ns)));
 }
-
-namespace {
 
 std::string DepthText(const Metadata& metadata) {
   return metadata.max_depth == 0

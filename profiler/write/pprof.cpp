@@ -117,7 +117,7 @@ class PprofWriter {
 
   Result<void> Run() {
     for (const ValueType& type : kSampleTypes) {
-      AppendMessage(kProfileSampleType, EncodeValueType(type));
+      if (IsThere(type)) AppendMessage(kProfileSampleType, EncodeValueType(type));
     }
     for (const ThreadProfile& thread : profile_.threads) WriteSamples(thread);
     AppendMessage(kProfileMapping, EncodeMapping());
@@ -143,6 +143,10 @@ class PprofWriter {
     out_.Append(bytes);
   }
 
+  bool IsThere(const ValueType& type) const {
+    return type.type != "cpu" || profile_.has_cpu_time;
+  }
+
   std::string EncodeValueType(const ValueType& type) {
     std::string bytes;
     Pbf pbf(bytes);
@@ -162,8 +166,12 @@ class PprofWriter {
         location_ids.push_back(locations_.Get(ToIndex(tables_.stack(id).frame)));
       }
       if (location_ids.empty()) location_ids.push_back(locations_.Get(NoFrame()));
-      const std::array<uint64_t, kSampleTypes.size()> values = {
+      const std::array<uint64_t, kSampleTypes.size()> all = {
           entry.self.samples, entry.self.wall_ns, entry.self.cpu_ns, entry.self.gil_ns};
+      std::vector<uint64_t> values;
+      for (size_t i = 0; i < all.size(); ++i) {
+        if (IsThere(kSampleTypes[i])) values.push_back(all[i]);
+      }
       sample.clear();
       Pbf pbf(sample);
       pbf.add_packed_uint64(kSampleLocationId, location_ids.begin(), location_ids.end());

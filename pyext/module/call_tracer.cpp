@@ -55,12 +55,12 @@ void Check(const std::string& engine, bool builtins) {
 }
 
 // By their pthread_self, which is what `threading` calls their ident.
-std::vector<trace::KnownThread> ThreadsOfPython() {
+std::vector<trace::KnownThread> ThreadsOfPython(bool with_cpu_time) {
   std::vector<trace::KnownThread> threads;
   const auto frames = py::module_::import("sys").attr("_current_frames")().cast<py::dict>();
   for (const auto& [ident, frame] : frames) {
     const auto thread = static_cast<pthread_t>(ident.cast<unsigned long>());
-    threads.push_back({thread, ThreadCpuOf(thread)});
+    threads.push_back({thread, with_cpu_time ? ThreadCpuOf(thread) : Nanoseconds{}});
   }
   return threads;
 }
@@ -107,8 +107,10 @@ void CallTracer::Start(std::optional<int> fd) {
   begun_by_ = gettid();
   functions_ =
       std::make_unique<hooks::Functions>(options_.filter, options_.timeline, options_.hidden);
-  session_ = std::make_unique<trace::TraceSession>(ThreadsOfPython(), *functions_);
+  const bool has_cpu_time = options_.clock != CallClock::kWall;
+  session_ = std::make_unique<trace::TraceSession>(ThreadsOfPython(has_cpu_time), *functions_);
   session_->LimitDepth(options_.max_depth);
+  if (!has_cpu_time) session_->LeaveCpuTimeOut();
   hooks::fed = {session_.get(), functions_.get()};
   Result<void> started = options_.timeline ? StartTimeline(fd) : Result<void>();
   if (started) started = Install();
@@ -139,6 +141,7 @@ Result<std::unique_ptr<store::Recorder>> CallTracer::BeginRecording(std::optiona
   if (!process) return std::unexpected(process.error());
   Metadata metadata = trace::MetadataOf(*session_, *std::move(process));
   metadata.timeline = options_.timeline;
+  metadata.clock = options_.clock;
   auto recorder = std::make_unique<store::Recorder>(*std::move(file), "the recording", full_);
   if (auto begun = recorder->Begin(metadata); !begun) return std::unexpected(begun.error());
   return recorder;
@@ -199,9 +202,13 @@ void CallTracer::Hide() {
 py::list CallTracer::Rows(bool merged) {
   Hide();
   const auto ns = [this](trace::Ticks ticks) { return session_->rate().ToTime(ticks).count(); };
-  const auto sums_of = [&ns](const CallSums& sums) {
+  const auto ns_of_cpu = [&](trace::Ticks ticks) -> py::object {
+    if (!session_->has_cpu_time()) return py::none();
+    return py::int_(ns(ticks));
+  };
+  const auto sums_of = [&](const CallSums& sums) {
     return py::make_tuple(sums.calls, sums.recursive_calls, sums.running, ns(sums.self),
-                          ns(sums.total), ns(sums.self_cpu), ns(sums.total_cpu));
+                          ns(sums.total), ns_of_cpu(sums.self_cpu), ns_of_cpu(sums.total_cpu));
   };
   const auto facts_of = [this](std::optional<trace::Key> key) -> py::object {
     if (!key) return py::none();
@@ -266,7 +273,9 @@ py::dict CallTracer::Facts() {
   }
   py::dict facts;
   facts["clock"] = trace::TickClock::Name();
-  facts["cpu_clock"] = trace::SwitchFlag::Available() ? "rseq" : "sampled";
+  facts["cpu_clock"] = !session.has_cpu_time()          ? "none"
+                       : trace::SwitchFlag::Available() ? "rseq"
+                                                        : "sampled";
   facts["clock_looks"] = looks;
   facts["unmatched"] = unmatched;
   facts["left_out"] = session.left_out();
@@ -282,7 +291,9 @@ void DefineCallTracer(py::module_& module) {
       .def(py::init([](const std::string& engine, bool builtins, std::vector<std::string> include,
                        std::vector<std::string> exclude, std::vector<std::string> library,
                        bool whole_program, const std::string& hidden, bool timeline,
-                       size_t max_depth) {
+                       size_t max_depth, const std::string& clock) {
+             const auto by = ClockByName(clock);
+             if (!by) Raise({ErrorCode::kInvalidArgument, "no such clock: " + clock, ""});
              return std::make_unique<CallTracer>(TraceOptions{
                  .engine = engine,
                  .builtins = builtins,
@@ -290,11 +301,12 @@ void DefineCallTracer(py::module_& module) {
                  .whole_program = whole_program,
                  .hidden = hidden,
                  .timeline = timeline,
-                 .max_depth = max_depth});
+                 .max_depth = max_depth,
+                 .clock = *by});
            }),
            py::arg("engine"), py::arg("builtins"), py::arg("include"), py::arg("exclude"),
            py::arg("library"), py::arg("whole_program"), py::arg("hidden"), py::arg("timeline"),
-           py::arg("max_depth"))
+           py::arg("max_depth"), py::arg("clock"))
       .def("start", &CallTracer::Start, py::arg("fd"))
       .def("stop", &CallTracer::Stop)
       .def("abandon", &CallTracer::Abandon)

@@ -31,6 +31,7 @@ struct TraceOptions {
   std::string hidden;
   bool timeline = false;  ///< each call by itself, written as they come
   size_t max_depth = 0;   ///< as trace::TraceWishes has it
+  CallClock clock = CallClock::kBoth;
 };
 
 /// From Start to Stop, once.
@@ -50,7 +51,7 @@ class CallTracer : private trace::CallStream::Functions {
 
   // After Stop.
   /// [(tid, [(function, file, line, calls, recursive, running, self, total, self_cpu, total_cpu,
-  /// [caller rows])])], times in ns; tid 0 where `merged`.
+  /// [caller rows])])], times in ns, None of the CPU where that was not read; tid 0 where `merged`.
   pybind11::list Rows(bool merged);
   /// `ns_per_call`: what tracing cost the program, about. `fd`: a file to hold it, which stays the
   /// caller's; none: memory; of a timeline that of Start. Where the file does not take it memory

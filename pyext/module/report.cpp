@@ -52,7 +52,7 @@ py::dict MetadataDict(const Metadata& metadata) {
       "pause_mode"_a = ToStr(metadata.pause_mode), "start_unix_ns"_a = metadata.start_unix_ns,
       "wanted_rate_hz"_a = metadata.wanted_rate_hz, "max_overhead"_a = metadata.max_overhead,
       "cpu_count"_a = metadata.cpu_count, "native"_a = metadata.native,
-      "max_depth"_a = metadata.max_depth);
+      "max_depth"_a = metadata.max_depth, "clock"_a = ToStr(ClockName(metadata.clock)));
 }
 
 py::dict QualityDict(const Quality& quality) {

@@ -83,6 +83,7 @@ class Metadata:
     cpu_count: int
     native: bool  #: stacks have C functions
     max_depth: int  #: of traced calls, how many within each other are told; 0: all
+    clock: str  #: of traced calls: "both", "cpu"; or "wall": CPU times are not known, and 0
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from pystrobe._report import Mode
 
 Engine = Literal["auto", "setprofile", "frame-eval", "monitoring"]
+Clock = Literal["both", "wall", "cpu"]
 CallOrder = Literal["self", "total", "self_cpu", "total_cpu", "calls"]
 
-#: Of ``max_depth``: half of what there is room for, so that the calls that had begun before fit, too.
+_CLOCKS = ("both", "wall", "cpu")
+#: Of ``max_depth``: half of what there is room for, as calls that had begun before take some.
 _MOST_DEPTH = 131_072
 _ENGINES = ("auto", "setprofile", "frame-eval", "monitoring")
 #: How this package begins and ends the tracing is no part of the program.
@@ -43,8 +45,8 @@ class CallTimes:
     running: int  #: calls that had begun before the tracing did; not in ``calls``
     self: float  #: elapsed, in the function itself
     total: float  #: and in what it called; a recursive call is not counted again
-    self_cpu: float  #: the same, of CPU time
-    total_cpu: float
+    self_cpu: float | None  #: the same, of CPU time; None with ``clock="wall"``
+    total_cpu: float | None
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ class Tracer:
         caller at this depth. Counted from 1, a thread's first traced call, without those that had
         begun before; what ``include``, ``exclude`` and ``stdlib`` leave out is no level.
         :attr:`left_out` has how many they were. ``None``: all calls are told.
+    :param clock: ``"wall"``: elapsed time alone, and no CPU time is read or told; ``"cpu"``: both,
+        and tables and files have CPU time first.
     :param timeline: keeps each call by itself, with when it began and ended, for
         ``save("x.trace.json")`` and ``"x.perfetto-trace"``. They are written while the program
         runs, about two bytes a call, to a file in ``$TMPDIR``, ``/var/tmp`` or ``/tmp`` that goes
@@ -108,14 +112,18 @@ class Tracer:
         stdlib: bool = True,
         timeline: bool = False,
         max_depth: int | None = None,
+        clock: Clock = "both",
     ) -> None:
         if engine not in _ENGINES:
             raise InvalidArgumentError(
                 f"no such engine: {engine!r}", f"one of {', '.join(_ENGINES)}"
             )
+        if clock not in _CLOCKS:
+            raise InvalidArgumentError(f"no such clock: {clock!r}", f"one of {', '.join(_CLOCKS)}")
         library = [] if stdlib else _library()
         self._timeline = bool(timeline)
         self._max_depth = _depth(max_depth)
+        self._clock = clock
         self._options = (
             engine,
             bool(builtins),
@@ -134,7 +142,7 @@ class Tracer:
 
     def _make(self, whole_program: bool) -> _core.CallTracer:
         return _core.CallTracer(
-            *self._options, whole_program, _HIDDEN, self._timeline, self._max_depth
+            *self._options, whole_program, _HIDDEN, self._timeline, self._max_depth, self._clock
         )
 
     def start(self) -> None:
@@ -145,7 +153,9 @@ class Tracer:
         global _running
         _running, before = self, _running
         try:
-            self.ns_per_call, self._ns_in_callee = _cost_of_a_call(*self._options[:2])
+            self.ns_per_call, self._ns_in_callee = _cost_of_a_call(
+                *self._options[:2], self._clock == "wall"
+            )
             self._tracer.start(None if self._file is None else self._file.descriptor())
         except BaseException:
             _running = before
@@ -192,7 +202,8 @@ class Tracer:
     @property
     def cpu_clock(self) -> str:
         """``"rseq"``: CPU time is exact to a fraction of a percent; ``"sampled"``: the thread's
-        clock is read every 50 us at most, and shorter waits may be in the wrong function."""
+        clock is read every 50 us at most, and shorter waits may be in the wrong function, which
+        the quality line tells; ``"none"``: with ``clock="wall"``."""
         return str(self._tracer.facts()["cpu_clock"])
 
     @property
@@ -201,21 +212,28 @@ class Tracer:
         return int(self._tracer.facts()["left_out"])
 
     def stats(
-        self, *, sort: CallOrder = "self", corrected: bool = False
+        self, *, sort: CallOrder | None = None, corrected: bool = False
     ) -> tuple[FunctionCalls, ...]:
         """One row for each function, of all threads together.
 
+        :param sort: ``None``: by ``"self"``, or ``"self_cpu"`` with ``clock="cpu"``.
         :param corrected: take what the tracing itself cost, about, off the times of the functions
             themselves: :attr:`ns_per_call`, by the calls of each and the calls that it made. The
             times with all that a function called stay as they were, and so does what calls cost
             that were left out. With ``"setprofile"`` on 3.10
             and 3.11, which slows every instruction down, that is less than it cost.
         """
+        order = sort or ("self_cpu" if self._clock == "cpu" else "self")
+        if self._clock == "wall" and order.endswith("_cpu"):
+            raise InvalidArgumentError(
+                f"the calls have no CPU time to sort them by: {order!r}",
+                "trace them again without clock='wall'",
+            )
         (merged,) = self._tables(merged=True)
         rows = merged.functions
         if corrected:
             rows = _corrected(rows, self.ns_per_call, self._ns_in_callee)
-        return _sorted(rows, sort)
+        return _sorted(rows, order)
 
     def threads(self) -> tuple[ThreadCalls, ...]:
         """The same for each thread, in the order of their first calls."""
@@ -341,12 +359,13 @@ def _nothing() -> None:
 
 
 @functools.cache
-def _cost_of_a_call(engine: str, builtins: bool) -> tuple[float, float]:
+def _cost_of_a_call(engine: str, builtins: bool, wall_only: bool) -> tuple[float, float]:
     """Nanoseconds, and of those what the function has that is called; the rest has its caller. With
     a trace of its own, once in a process. An empty function takes no time, so all that it is told
     to take is of the tracing."""
     before = _ns_per_call()
-    tracer = _core.CallTracer(engine, builtins, [], [], [], False, "", False, 0)
+    clock = "wall" if wall_only else "both"
+    tracer = _core.CallTracer(engine, builtins, [], [], [], False, "", False, 0, clock)
     tracer.start(None)
     try:
         traced = _ns_per_call()
@@ -373,7 +392,8 @@ def _corrected(
     def correct(row: FunctionCalls) -> FunctionCalls:
         by_calls = made.get((row.function, row.file, row.line), 0) * (ns_per_call - ns_in_callee)
         cost = (row.calls * ns_in_callee + by_calls) / 1e9
-        return replace(row, self=max(0.0, row.self - cost), self_cpu=max(0.0, row.self_cpu - cost))
+        cpu = None if row.self_cpu is None else max(0.0, row.self_cpu - cost)
+        return replace(row, self=max(0.0, row.self - cost), self_cpu=cpu)
 
     return tuple(map(correct, rows))
 
@@ -398,16 +418,22 @@ class _LentFile:
             return None
 
 
-def _times(facts: tuple[str, str, int] | None, sums: tuple[int, ...]) -> CallTimes:
+_Sums = tuple[int, int, int, int, int, "int | None", "int | None"]
+
+
+def _times(facts: tuple[str, str, int] | None, sums: _Sums) -> CallTimes:
     function, file, line = facts or ("", "", 0)
-    calls, recursive, running, *ns = sums
-    return CallTimes(function, file, line, calls, recursive, running, *(t / 1e9 for t in ns))
+    calls, recursive, running, own, total, *cpu = sums
+    own_cpu, total_cpu = (None if ns is None else ns / 1e9 for ns in cpu)
+    return CallTimes(
+        function, file, line, calls, recursive, running, own / 1e9, total / 1e9, own_cpu, total_cpu
+    )
 
 
 def _function(
     facts: tuple[str, str, int],
-    sums: tuple[int, ...],
-    callers: list[tuple[tuple[str, str, int] | None, tuple[int, ...]]],
+    sums: _Sums,
+    callers: list[tuple[tuple[str, str, int] | None, _Sums]],
 ) -> FunctionCalls:
     return FunctionCalls(
         **vars(_times(facts, sums)), callers=tuple(_times(*caller) for caller in callers)

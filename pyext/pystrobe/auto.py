@@ -7,7 +7,7 @@ commas between them, or just ``1``:
 
 ``mode=cpu`` or ``mode=wall``, ``rate=HZ``, ``max_overhead=SHARE``, ``native=1``
     as :class:`pystrobe.Profiler` has them.
-``mode=trace``, ``engine=NAME``, ``builtins=1``, ``timeline=1``, ``max_depth=N``
+``mode=trace``, ``engine=NAME``, ``builtins=1``, ``timeline=1``, ``max_depth=N``, ``clock=NAME``
 ``include=GLOB;GLOB``, ``exclude=GLOB``, ``stdlib=0``
     as :class:`pystrobe.Tracer` has them. In a pattern ``%2c``, ``%3b`` and ``%25`` stand for ``,``,
     ``;`` and ``%``.
@@ -34,11 +34,14 @@ _NUMBERS = {
     **{"rate": float, "max_overhead": float, "native": int},
     **{"builtins": int, "stdlib": int, "timeline": int, "fd": int, "max_depth": int},
 }
-_WORDS = ("mode", "engine", "output")
+_WORDS = ("mode", "engine", "clock", "output")
 _LISTS = ("include", "exclude")
 #: Of either way, what does not concern the other.
 _OF_SAMPLES = ("rate", "max_overhead", "native")
-_OF_CALLS = ("engine", "builtins", "timeline", "max_depth", "include", "exclude", "stdlib")
+_OF_CALLS = (
+    *("engine", "builtins", "timeline", "max_depth", "clock"),
+    *("include", "exclude", "stdlib"),
+)
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -95,6 +98,7 @@ def _started(settings: dict[str, Any], fd: int | None) -> Any:
             stdlib=bool(settings.get("stdlib", 1)),
             timeline=bool(settings.get("timeline", 0)),
             max_depth=settings.get("max_depth"),
+            clock=settings.get("clock", "both"),
         )
         if fd is None:
             tracer.start()

@@ -117,7 +117,8 @@ export function hasCalls(profile) {
 /** What can be told of the profile. @param {Profile} profile @returns {Mode[]} */
 export function modesOf(profile) {
   if (profile.meta.pause === 'signal') return ['cpu'];
-  return hasCalls(profile) ? ['wall', 'cpu'] : MODES;
+  if (!hasCalls(profile)) return MODES;
+  return profile.meta.cpuTime ? ['wall', 'cpu'] : ['wall'];
 }
 
 /** What stands in the graph and in the table for time in no function. @type {Func[]} */

@@ -103,6 +103,18 @@ TEST(CommandLine, Traces) {
   EXPECT_FALSE(ParseAs<RunOptions>({"run", "a.py"}).trace);
 }
 
+TEST(CommandLine, TracesByAClock) {
+  EXPECT_EQ(ParseAs<RunOptions>({"trace", "a.py"}).trace->clock, CallClock::kBoth);
+  EXPECT_EQ(ParseAs<RunOptions>({"trace", "--clock", "wall", "a.py"}).trace->clock,
+            CallClock::kWall);
+  EXPECT_EQ(ParseAs<RunOptions>({"trace", "--clock=cpu", "--mode=wall", "a.py"}).trace->clock,
+            CallClock::kCpu);
+  EXPECT_THAT(Refusal({"trace", "--clock", "gil", "a.py"}),
+              HasSubstr("--clock 'gil' is not known"));
+  EXPECT_THAT(Refusal({"trace", "--clock", "wall", "--mode", "cpu", "a.py"}),
+              HasSubstr("--clock wall has no CPU time read, which --mode cpu would show"));
+}
+
 TEST(CommandLine, TracesToADepth) {
   EXPECT_FALSE(ParseAs<RunOptions>({"trace", "a.py"}).trace->max_depth);
   EXPECT_EQ(ParseAs<RunOptions>({"trace", "--max-depth", "3", "a.py"}).trace->max_depth, 3U);

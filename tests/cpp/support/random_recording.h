@@ -78,6 +78,7 @@ class RandomRecording {
     metadata.cpu_count = 8;
     metadata.native = OneIn(2);
     metadata.max_depth = OneIn(2) ? 0 : static_cast<uint32_t>(Below(1000));
+    metadata.clock = static_cast<CallClock>(Below(3));
     return metadata;
   }
 

@@ -21,6 +21,7 @@ inline std::string ToText(const Metadata& m) {
   if (m.native) text += "native\n";
   if (m.timeline) text += "timeline\n";
   if (m.max_depth != 0) text += fmt::format("depth {}\n", m.max_depth);
+  if (m.clock != CallClock::kBoth) text += fmt::format("clock {}\n", ClockName(m.clock));
   return text;
 }
 

@@ -247,6 +247,25 @@ TEST(ThreadTrace, SleepHasWallTimeAndHardlyAnyOfTheCpu) {
   EXPECT_LT(trace.Time(trace.NodeAt({KeyOf(0)})->self()), milliseconds(5));
 }
 
+TEST(ThreadTrace, WithoutCpuTimeItsClockIsNotRead) {
+  Keys watch(nullptr);
+  const TickRate rate = TickRate::Measure();
+  const auto trace =
+      *ThreadTrace::Begin({.at = TickClock::Now()}, {}, watch, rate, {.cpu_time = false});
+  trace->Enter(KeyOf(0));
+  for (int i = 0; i < 3; ++i) {
+    trace->Enter(KeyOf(1));
+    usleep(2'000);
+    trace->Leave(KeyOf(1));
+  }
+  trace->End({});
+  EXPECT_EQ(trace->clock_looks(), 0U);
+  EXPECT_EQ(trace->off_cpu(), 0U);
+  const CallNode& nap = *trace->tree().root().first_child->first_child;
+  EXPECT_EQ(nap.calls, 3U);
+  EXPECT_GE(rate.ToTime(nap.total), milliseconds(6));
+}
+
 // On one CPU, which they have by turns: what each has is no part of the elapsed time.
 TEST(ThreadTrace, CpuTimeIsWhatTheKernelCharged) {
   constexpr int kThreads = 3;

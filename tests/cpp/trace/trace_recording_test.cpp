@@ -92,6 +92,26 @@ TEST(TraceRecording, EachWayToAFunctionIsASampleOfItsCallsAndTimes) {
   EXPECT_GE(kept.ended.duration_ns, static_cast<int64_t>(kept.ended.thread_ns));
 }
 
+TEST(TraceRecording, HasNoCpuTimeThatWasNotRead) {
+  AllKeys watch;
+  TraceSession session({}, watch);
+  session.LeaveCpuTimeOut();
+  ThreadTrace& trace = *session.BeginThread({});
+  trace.Enter(KeyOf('a'));
+  usleep(2000);
+  trace.Leave(KeyOf('a'));
+  session.Stop();
+  const FunctionFacts facts = {"a", "x.py", 1};
+  Kept kept;
+  ASSERT_TRUE(RecordTrace(
+      session, {"a test", 0, ""}, [&](Key) -> const FunctionFacts& { return facts; },
+      [](pid_t) { return std::string("the thread"); }, kept));
+  EXPECT_EQ(kept.by_path.at("a").cpu_ns, 0U);
+  EXPECT_GE(kept.by_path.at("a").wall_ns, 2'000'000U);
+  EXPECT_EQ(kept.ended.cpu_ns, 0U);
+  EXPECT_EQ(kept.ended.cpu_source, "a test, by elapsed time alone");
+}
+
 TEST(TraceRecording, TellsWhatWasTooDeepOfWhatIsInIt) {
   AllKeys watch;
   TraceSession session({}, watch);
