@@ -29,6 +29,7 @@ import plot
 import price
 import programs
 import table
+import timelines
 import tools
 import tracers
 import truth
@@ -46,6 +47,7 @@ EXPERIMENTS = {
     "files": price.files,
     "memory": price.memory,
     "tracers": tracers.tracers,
+    "timelines": timelines.timelines,
 }
 DEFAULT_PYTHONS = ["3.11", "3.13", "3.15"]
 

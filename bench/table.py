@@ -46,9 +46,9 @@ def placement(row: Row) -> str:
     return "apart" if row["pinned"] else "free"
 
 
-def formats(key: str) -> Callable[[Row], str]:
+def formats(key: str, form: str = "{:.0f}") -> Callable[[Row], str]:
     def cell(row: Row) -> str:
-        return ", ".join(f"{form} {value:.0f}" for form, value in row.get(key, {}).items())
+        return ", ".join(f"{name} {form.format(value)}" for name, value in row.get(key, {}).items())
 
     return cell
 
@@ -166,6 +166,19 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             ("afterwards", number("after")),
             ("ns a call", number("ns_per_call", "{:,.0f}")),
             ("calls told %", number("told_percent", "{:.3f}")),
+        ],
+    ),
+    "timelines": (
+        "Each call by itself: fib",
+        [
+            *WHO,
+            ("version", version),
+            ("calls", number("calls", "{:,.0f}")),
+            ("slow-down", number("slow")),
+            ("ns a call", number("ns_per_call", "{:,.0f}")),
+            ("calls kept %", number("kept_percent", "{:.3f}")),
+            ("bytes a kept call", formats("bytes_per_call", "{:.2f}")),
+            ("save, s", formats("save_s", "{:.2f}")),
         ],
     ),
     "memory": (

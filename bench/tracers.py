@@ -52,11 +52,16 @@ def seen(own: Own, path: Path) -> str:
     return own.seen(copy)
 
 
-def run(own: Own, tool: str, workload: str, quick: bool) -> dict[str, Any]:
+def environment_of(own: Own) -> dict[str, str]:
+    """With the peers that there are for it."""
     environment = own.environment()
     peers = paths.PEERS / f"tracers-{own.name}"
     parts = [environment.get("PYTHONPATH", ""), seen(own, peers) if peers.exists() else ""]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, parts))
+    return environment
+
+
+def run(own: Own, tool: str, workload: str, quick: bool) -> dict[str, Any]:
     units = max(1, UNITS[workload] // (10 if quick else 1))
     done = subprocess.run(
         [
@@ -66,7 +71,7 @@ def run(own: Own, tool: str, workload: str, quick: bool) -> dict[str, Any]:
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
-        env=environment,
+        env=environment_of(own),
     )
     if done.returncode != 0:
         raise ToolError((done.stderr.strip().splitlines() or ["no message"])[-1])
