@@ -88,7 +88,8 @@ bool PrintTable(const store::StrobeFile& recording, const Profile& profile, Mode
 
 bool Present(const store::StrobeFile& recording, std::vector<OutputFile>& outputs,
              const PresentOptions& options) {
-  const auto mode = ChooseMode(recording.metadata(), options.view.mode);
+  const bool of_part = options.view.since_ns > 0 || options.view.until_ns;
+  const auto mode = ChooseMode(recording.metadata(), options.view.mode, of_part);
   if (!mode) {
     PrintError(mode.error());
     return false;

@@ -89,6 +89,8 @@ class Folder {
     if (unseen) AddSample(unseen_[thread], *part);
   }
 
+  bool Keeps(ThreadIndex thread) const { return kept_[ToIndex(thread)]; }
+
   /// End of the last sample, whether it was kept or not.
   int64_t end_ns() const { return end_ns_; }
 
@@ -216,6 +218,23 @@ Result<std::vector<bool>> KeptThreads(const RecordingSource& recording,
       "no thread matches '{}'; the recording has: {}", *filter, ListThreads(tables, used));
 }
 
+/// Cuts the calls of a timeline to the range, of which `part` is told.
+Result<void> FoldCalls(const RecordingSource& recording, const FoldOptions& options, Folder& folder,
+                       CallsOfPart& part) {
+  TimeRange range{.since_ns = options.since_ns};
+  if (options.until_ns) range.until_ns = *options.until_ns;
+  return ForEachSampleOfCalls(
+      recording, range, [&folder](const Sample& sample) { folder.Add(sample); },
+      [&](const Span& span, bool begins) {
+        if (!folder.Keeps(span.thread)) return;
+        if (begins) {
+          ++(span.began_before ? part.began_before : part.began);
+        } else if (span.goes_on) {
+          ++part.go_on;
+        }
+      });
+}
+
 /// Leaves out the threads that hardly ran, unless that is all there were.
 void HideIdle(Profile& profile) {
   const auto works = [&](const ThreadProfile& thread) {
@@ -284,16 +303,23 @@ std::optional<Mode> ModeByName(std::string_view name) {
   return std::nullopt;
 }
 
-Result<Mode> ChooseMode(const Metadata& metadata, std::optional<Mode> asked) {
+Result<Mode> ChooseMode(const Metadata& metadata, std::optional<Mode> asked, bool of_part) {
   if (HasCalls(metadata) && asked == Mode::kGil) {
     return FailWithHint(ErrorCode::kInvalidArgument, "It has wall and cpu.",
                         "traced calls do not tell who had the interpreter's lock");
   }
   if (!HasCpuTime(metadata) && asked == Mode::kCpu) {
-    return FailWithHint(ErrorCode::kInvalidArgument, "Trace the program again without --clock wall.",
+    return FailWithHint(ErrorCode::kInvalidArgument,
+                        "Trace the program again without --clock wall.",
                         "its calls were traced by elapsed time alone, and have no CPU time");
   }
-  if (metadata.clock == CallClock::kCpu) return asked.value_or(Mode::kCpu);
+  const bool is_of_calls = HasCalls(metadata) && of_part;
+  if (is_of_calls && asked == Mode::kCpu) {
+    return FailWithHint(ErrorCode::kInvalidArgument,
+                        "Leave --mode cpu out, or --since and --until.",
+                        "a part of a timeline has no CPU time: it is known of the whole alone");
+  }
+  if (metadata.clock == CallClock::kCpu && !is_of_calls) return asked.value_or(Mode::kCpu);
   if (metadata.pause_mode != kBySignals) return asked.value_or(Mode::kWall);
   if (asked.value_or(Mode::kCpu) == Mode::kCpu) return Mode::kCpu;
   return FailWithHint(
@@ -363,20 +389,25 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
                 Seconds(options.since_ns), Seconds(*options.until_ns));
   }
   const bool has_calls = HasCalls(recording.metadata());
-  if (has_calls && (options.since_ns > 0 || options.until_ns)) {
+  const bool has_timeline = recording.metadata().timeline;
+  if (has_calls && options.IsPart() && !has_timeline) {
     return FailWithHint(
-        ErrorCode::kInvalidArgument, "Leave --since and --until out.",
-        "the figures of traced calls are of the whole program, not of a part of its time");
+        ErrorCode::kInvalidArgument,
+        "Leave --since and --until out, or trace the program again with --timeline.",
+        "the figures of these traced calls are of the whole program, not of a part of its time");
   }
   auto kept = KeptThreads(recording, options.thread);
   if (!kept) return std::unexpected(kept.error());
 
   Folder folder(std::move(*kept), options);
-  const auto add = [&folder](const Sample& sample) { folder.Add(sample); };
-  // They come last.
-  const bool lacks_samples = recording.metadata().timeline && !recording.quality().complete;
+  CallsOfPart part;
+  const bool is_part_of_timeline = has_timeline && options.IsPart();
+  // The samples come last.
+  const bool lacks_samples = has_timeline && !recording.quality().complete;
   const auto read =
-      lacks_samples ? ForEachSampleOfCalls(recording, add) : recording.ForEachSample(add);
+      is_part_of_timeline || lacks_samples
+          ? FoldCalls(recording, options, folder, part)
+          : recording.ForEachSample([&folder](const Sample& sample) { folder.Add(sample); });
   if (!read) return std::unexpected(read.error());
 
   const int64_t end_ns = std::max(folder.end_ns(), recording.quality().duration_ns);
@@ -389,7 +420,8 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
   profile.recording = &recording;
   profile.since_ns = std::max<int64_t>(options.since_ns, 0);
   profile.until_ns = std::min(options.until_ns.value_or(end_ns), end_ns);
-  profile.has_cpu_time = HasCpuTime(recording.metadata());
+  profile.has_cpu_time = HasCpuTime(recording.metadata()) && !is_part_of_timeline;
+  if (is_part_of_timeline) profile.part = part;
   profile.threads = folder.TakeThreads();
   const int64_t range_ns = profile.until_ns - profile.since_ns;
   for (ThreadProfile& thread : profile.threads) {

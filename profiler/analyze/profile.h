@@ -27,9 +27,9 @@ enum class Mode {
 std::string_view ModeName(Mode mode);
 std::optional<Mode> ModeByName(std::string_view name);
 /// The mode to show a recording in: `asked`, else wall, or CPU time where there is no other or the
-/// recording wants it. Fails
+/// recording wants it. `of_part`: it is for a range of time, of which calls have no CPU time. Fails
 /// with kInvalidArgument where the recording does not have what is asked for.
-Result<Mode> ChooseMode(const Metadata& metadata, std::optional<Mode> asked);
+Result<Mode> ChooseMode(const Metadata& metadata, std::optional<Mode> asked, bool of_part = false);
 
 /// All weights of a stack or function at once, so that a report can switch between them.
 struct Weights {
@@ -56,6 +56,8 @@ struct FoldOptions {
   std::optional<int64_t> until_ns;
   /// Keep threads that hardly ran: see IsIdle().
   bool include_idle = false;
+
+  bool IsPart() const { return since_ns > 0 || until_ns.has_value(); }
 };
 
 /// What of a sample lies in (since_ns, until_ns]; nullopt: nothing. `since_ns` as in FoldOptions.
@@ -87,6 +89,14 @@ struct ThreadProfile {
 /// length of the range.
 bool IsIdle(const Weights& thread_total, uint64_t range_ns);
 
+/// What became of the calls of a timeline of which a range is shown. A generator's call is as many
+/// as it went on.
+struct CallsOfPart {
+  uint64_t began = 0;         ///< in the range
+  uint64_t began_before = 0;  ///< and are cut at its begin
+  uint64_t go_on = 0;         ///< after it, and are cut at its end; of either kind
+};
+
 struct Profile {
   const RecordingSource* recording = nullptr;  ///< metadata, tables, quality; must outlive this
   std::vector<ThreadProfile> threads;          ///< by descending CPU time, then wall time
@@ -94,7 +104,8 @@ struct Profile {
   Weights unseen;  ///< of `total`: with no look at a thread, also of threads that were not sampled
   std::vector<ThreadIndex> idle_hidden;  ///< the idle threads left out, by descending CPU time
   int64_t since_ns = 0, until_ns = 0;    ///< the range covered
-  bool has_cpu_time = true;  ///< else none of it is to be shown, not even as 0
+  bool has_cpu_time = true;              ///< else none of it is to be shown, not even as 0
+  std::optional<CallsOfPart> part;       ///< where a range of a timeline was asked for
 
   const Tables& tables() const { return recording->tables(); }
   /// How many of `threads` are threads; see Thread::is_real().
@@ -102,8 +113,8 @@ struct Profile {
 };
 
 /// Folds the recording. One pass, memory in proportion to the distinct (thread, stack) pairs.
-/// Fails when a thread filter matches no thread (the message lists those there are) or the range is
-/// empty.
+/// Fails when a thread filter matches no thread (the message lists those there are), or the range
+/// is empty or of calls whose times were not kept. In a range of a timeline calls are cut exactly.
 Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& options);
 
 /// One line of the table: a function, all its lines and all threads together.

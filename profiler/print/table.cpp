@@ -98,7 +98,8 @@ std::string Summary(const Profile& profile, const TableOptions& options) {
   if (profile.since_ns > 0) {
     text += fmt::format(" from {} on", write::TimeText(static_cast<uint64_t>(profile.since_ns)));
   }
-  if (threads > 1 && options.mode == Mode::kWall && profile.has_cpu_time) text += " (--mode cpu: without waiting)";
+  if (threads > 1 && options.mode == Mode::kWall && profile.has_cpu_time)
+    text += " (--mode cpu: without waiting)";
   return text + IdleLeftOut(profile);
 }
 
@@ -107,7 +108,9 @@ std::string Nothing(const Profile& profile, const TableOptions& options) {
   const uint64_t looks = std::min(quality.taken, profile.total.samples);
   std::string why;
   if (CountsCalls(profile)) {
-    return Wrap("Nothing was called.", options.terminal.width, 0);
+    return Wrap(profile.part ? "No call took any time in the part that was asked for."
+                             : "Nothing was called.",
+                options.terminal.width, 0);
   }
   const bool whole = profile.since_ns == 0 && profile.until_ns >= quality.duration_ns;
   const bool nothing = profile.total.wall_ns == 0;
@@ -350,7 +353,9 @@ std::string FormatTable(const Profile& profile, const TableOptions& options) {
   std::string out = fmt::format("{}{}{}", palette.strong, Heading(profile, options), palette.reset);
   out += "\n";
   if (profile.total.nanoseconds(options.mode) == 0) return out + Nothing(profile, options);
-  out += Wrap(Summary(profile, options), width, 2) + "\n";
+  out += Wrap(Summary(profile, options), width, 2);
+  if (profile.part) out += Wrap(write::PartLine(profile), width, 2);
+  out += "\n";
 
   std::vector<FunctionRow> table = OrderedRows(profile, options.mode);
   const std::vector<FunctionRow> regions = TakeRegions(profile.tables(), options.mode, table);

@@ -41,12 +41,14 @@ class CallgrindWriter {
       }
     }
     const Metadata& metadata = profile_.recording->metadata();
-    out_.Append(
-        fmt::format("# callgrind format\nversion: 1\ncreator: pystrobe {}\npid: {}\ncmd: {}\n"
-                    "positions: line\nevent: Wall : Elapsed time (ns)\n{}\nsummary: {}\n",
-                    metadata.pystrobe_version, metadata.pid, OnOneLine(Title(metadata, options_)),
-                    profile_.has_cpu_time ? "event: CPU : CPU time (ns)\nevents: Wall CPU" : "events: Wall",
-                    Times(profile_.total)));
+    const std::string part = PartLine(profile_);
+    out_.Append(fmt::format(
+        "# callgrind format\nversion: 1\ncreator: pystrobe {}\npid: {}\ncmd: {}\n{}"
+        "positions: line\nevent: Wall : Elapsed time (ns)\n{}\nsummary: {}\n",
+        metadata.pystrobe_version, metadata.pid, OnOneLine(Title(metadata, options_)),
+        part.empty() ? "" : fmt::format("desc: Part: {}\n", part),
+        profile_.has_cpu_time ? "event: CPU : CPU time (ns)\nevents: Wall CPU" : "events: Wall",
+        Times(profile_.total)));
     for (const CalledFunction& function : functions_) {
       if (!out_.ok()) break;
       WriteFunction(function);
@@ -91,7 +93,7 @@ class CallgrindWriter {
 
   std::string Times(const Weights& weights) const {
     return profile_.has_cpu_time ? fmt::format("{} {}", weights.wall_ns, weights.cpu_ns)
-                         : fmt::to_string(weights.wall_ns);
+                                 : fmt::to_string(weights.wall_ns);
   }
 
   uint32_t Line(FunctionId id) const { return tables_.function(id).first_line; }

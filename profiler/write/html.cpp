@@ -202,9 +202,12 @@ void WriteMetadata(const Profile& profile, JsonWriter& json) {
   json.Field("cpuTime", profile.has_cpu_time).EndObject();
 }
 
-void WriteQuality(const Metadata& metadata, const Quality& quality, JsonWriter& json) {
+void WriteQuality(const Profile& profile, JsonWriter& json) {
+  const Quality& quality = profile.recording->quality();
+  std::string sentence = QualityLine(profile.recording->metadata(), quality);
+  if (profile.part) sentence = PartLine(profile) + ". Of the whole: " + sentence;
   json.NewLine().Key("quality").BeginObject();
-  json.Field("sentence", std::string_view(QualityLine(metadata, quality)));
+  json.Field("sentence", std::string_view(sentence));
   const Verdict verdict = Judge(quality);
   json.Field("verdict", verdict == Verdict::kGood   ? "good"
                         : verdict == Verdict::kFair ? "fair"
@@ -218,14 +221,13 @@ void WriteQuality(const Metadata& metadata, const Quality& quality, JsonWriter& 
 
 void WriteProfile(const Profile& profile, const WriteOptions& options, JsonWriter& json) {
   const Metadata& metadata = profile.recording->metadata();
-  const Quality& quality = profile.recording->quality();
   const Tables& tables = profile.tables();
   const Used used(profile);
   json.BeginObject().Field("version", 1);
   json.Field("title", std::string_view(Title(metadata, options)));
   json.Field("mode", ModeName(options.mode)).Field("idle", options.idle);
   WriteMetadata(profile, json);
-  WriteQuality(metadata, quality, json);
+  WriteQuality(profile, json);
   json.NewLine().Key("range").BeginObject();
   json.Field("since", profile.since_ns / 1000).Field("until", profile.until_ns / 1000);
   json.EndObject();

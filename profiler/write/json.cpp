@@ -35,7 +35,9 @@ class ProfileJson {
     WriteMetadata(profile_.recording->metadata());
     WriteQuality(profile_.recording->quality());
     json_.NewLine().Key("range").BeginObject().Field("since_ns", profile_.since_ns);
-    json_.Field("until_ns", profile_.until_ns).EndObject();
+    json_.Field("until_ns", profile_.until_ns);
+    if (profile_.part) WriteCallsOf(*profile_.part);
+    json_.EndObject();
     json_.NewLine().Key("total");
     WriteWeights(profile_.total);
     json_.NewLine().Key("unseen");
@@ -93,6 +95,11 @@ class ProfileJson {
     }
     json_.Field("native_cut", quality.native_cut).Field("native_unfit", quality.native_unfit);
     json_.Field("left_out", quality.left_out).EndObject();
+  }
+
+  void WriteCallsOf(const CallsOfPart& part) {
+    json_.Field("calls_began", part.began).Field("calls_began_before", part.began_before);
+    json_.Field("calls_going_on", part.go_on);
   }
 
   void WriteWeights(const Weights& weights) {

@@ -299,6 +299,18 @@ std::string QualityOfCalls(const Metadata& metadata, const Quality& quality) {
 
 }  // namespace
 
+std::string PartLine(const Profile& profile) {
+  if (!profile.part) return "";
+  const CallsOfPart& part = *profile.part;
+  return fmt::format(
+      "a part, from {} to {}: {} in it (a generator's as often as it went on); {} before and {} "
+      "after it, and {} cut there; CPU time is not known of a part",
+      Time(profile.since_ns), Time(profile.until_ns),
+      Counted(part.began, "call began", "calls began"),
+      Counted(part.began_before, "had begun", "had begun"), Counted(part.go_on, "goes on", "go on"),
+      part.began_before + part.go_on == 1 ? "is" : "are");
+}
+
 std::string QualityLine(const Metadata& metadata, const Quality& quality) {
   if (HasCalls(metadata)) return QualityOfCalls(metadata, quality);
   std::string line =

@@ -48,6 +48,8 @@ Verdict Judge(const Quality& quality);
 /// unusual (rate lowered, many lost, incomplete stacks, threads not seen for long, another way of
 /// pausing than at first, cut off). Every report shows this one sentence.
 std::string QualityLine(const Metadata& metadata, const Quality& quality);
+/// Of a part of a timeline: what was cut. Empty: it is none.
+std::string PartLine(const Profile& profile);
 
 /// What to ask for where a limit kept the rate low; empty where none did.
 std::string HowToGetMore(const Metadata& metadata, const Quality& quality);

@@ -76,8 +76,9 @@ class PerfettoWriter {
   Result<void> Run() {
     WriteProcess();
     for (const ThreadProfile& thread : profile_.threads) WriteThread(thread.thread);
-    auto read = ForEachEdge(*profile_.recording,
-                            [this](const Span& span, bool begins) { WriteEdge(span, begins); });
+    auto read = ForEachEdge(
+        *profile_.recording, [this](const Span& span, bool begins) { WriteEdge(span, begins); },
+        RangeOf(profile_));
     if (!read) return read;
     return out_.Finish();
   }

@@ -143,9 +143,7 @@ class PprofWriter {
     out_.Append(bytes);
   }
 
-  bool IsThere(const ValueType& type) const {
-    return type.type != "cpu" || profile_.has_cpu_time;
-  }
+  bool IsThere(const ValueType& type) const { return type.type != "cpu" || profile_.has_cpu_time; }
 
   std::string EncodeValueType(const ValueType& type) {
     std::string bytes;
@@ -166,8 +164,8 @@ class PprofWriter {
         location_ids.push_back(locations_.Get(ToIndex(tables_.stack(id).frame)));
       }
       if (location_ids.empty()) location_ids.push_back(locations_.Get(NoFrame()));
-      const std::array<uint64_t, kSampleTypes.size()> all = {
-          entry.self.samples, entry.self.wall_ns, entry.self.cpu_ns, entry.self.gil_ns};
+      const std::array<uint64_t, kSampleTypes.size()> all = {entry.self.samples, entry.self.wall_ns,
+                                                             entry.self.cpu_ns, entry.self.gil_ns};
       std::vector<uint64_t> values;
       for (size_t i = 0; i < all.size(); ++i) {
         if (IsThere(kSampleTypes[i])) values.push_back(all[i]);
@@ -278,9 +276,10 @@ class PprofWriter {
       const double period_ns = std::min(1e9 / metadata.wanted_rate_hz, kLongest);
       pbf.add_int64(kProfilePeriod, static_cast<int64_t>(period_ns));
     }
-    const std::array<int64_t, 3> comments = {strings_.Add(Title(metadata, options_)),
-                                             strings_.Add(OriginLine(metadata)),
-                                             strings_.Add(QualityLine(metadata, quality))};
+    std::vector<int64_t> comments = {strings_.Add(Title(metadata, options_)),
+                                     strings_.Add(OriginLine(metadata)),
+                                     strings_.Add(QualityLine(metadata, quality))};
+    if (profile_.part) comments.push_back(strings_.Add(PartLine(profile_)));
     pbf.add_packed_int64(kProfileComment, comments.begin(), comments.end());
     pbf.add_int64(kProfileDefaultSampleType, strings_.Add(ModeName(options_.mode)));
     return bytes;

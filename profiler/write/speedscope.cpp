@@ -130,6 +130,7 @@ class SpeedscopeWriter {
     // Not the format's; viewers pass over it.
     json_.NewLine().Key("pystrobe").BeginObject();
     json_.Field("mode", ModeName(options_.mode)).Field("origin", OriginLine(metadata));
+    if (profile_.part) json_.Field("part", PartLine(profile_));
     json_.Field("quality", QualityLine(metadata, profile_.recording->quality())).EndObject();
   }
 
@@ -171,16 +172,20 @@ class SpeedscopeWriter {
 
   // A pass for each thread: their events stand one after the other.
   Result<void> WriteCalls() {
+    const auto begin_ns = static_cast<uint64_t>(std::max<int64_t>(profile_.since_ns, 0));
     const auto end_ns = static_cast<uint64_t>(std::max<int64_t>(profile_.until_ns, 0));
+    const TimeRange range = RangeOf(profile_);
     for (size_t slot = 0; slot < summaries_.size() && out_.ok(); ++slot) {
       const ThreadIndex thread = profile_.threads[slot].thread;
       json_.NewLine().BeginObject().Field("type", "evented");
       json_.Field("name", ThreadLabel(tables_.thread(thread), tables_));
-      json_.Field("unit", "nanoseconds").Field("startValue", 0).Field("endValue", end_ns);
+      json_.Field("unit", "nanoseconds");
+      json_.Field("startValue", begin_ns).Field("endValue", end_ns);
       json_.NewLine().Key("events").BeginArray();
-      auto read = ForEachEdge(*profile_.recording, [&](const Span& span, bool begins) {
+      const auto write = [&](const Span& span, bool begins) {
         if (span.thread == thread && out_.ok()) WriteEdge(span, begins);
-      });
+      };
+      auto read = ForEachEdge(*profile_.recording, write, range);
       if (!read) return read;
       json_.EndArray().EndObject();
     }

@@ -31,9 +31,14 @@ class TraceEventWriter {
     Append(OriginLine(metadata));
     out_.Append(",\"quality\":");
     Append(QualityLine(metadata, profile_.recording->quality()));
+    if (profile_.part) {
+      out_.Append(",\"part\":");
+      Append(PartLine(profile_));
+    }
     out_.Append("},\n\"traceEvents\":[\n");
     WriteNames(metadata);
-    auto read = ForEachSpan(*profile_.recording, [this](const Span& span) { WriteSpan(span); });
+    auto read = ForEachSpan(
+        *profile_.recording, [this](const Span& span) { WriteSpan(span); }, RangeOf(profile_));
     if (!read) return read;
     out_.Append("\n]}\n");
     return out_.Finish();

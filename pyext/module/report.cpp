@@ -155,8 +155,9 @@ py::dict ReadReport(const std::string& path, const ReportOptions& options) {
 }
 
 py::dict MakeReport(const Recording& recording, const ReportOptions& options) {
-  const Mode mode = ModeFor(recording, options.mode);
   const FoldOptions fold = ToFoldOptions(options);
+  const Mode mode =
+      ValueOrRaise(ChooseMode(recording.file().metadata(), ToMode(options.mode), fold.IsPart()));
   Result<Report> result = [&] {
     const py::gil_scoped_release released;
     return AddUp(recording.file(), mode, fold);
