@@ -22,7 +22,7 @@ echo "lint: mypy"
 if [ "${LINT_TIDY:-1}" = 1 ]; then
   cmake --preset tidy >/dev/null \
     -Dpybind11_DIR="$("$venv/bin/python" -m pybind11 --cmakedir)" || exit 1
-  mapfile -t units < <(git ls-files 'profiler/*.cpp' 'sampler/*.cpp' 'cli/*.cpp' 'pyext/*.cpp')
+  mapfile -t units < <(git ls-files 'profiler/*.cpp' 'sampler/*.cpp' 'gpu/*.cpp' 'cli/*.cpp' 'pyext/*.cpp')
   echo "lint: clang-tidy, ${#units[@]} files"
   printf '%s\n' "${units[@]}" |
     xargs -P "$(nproc)" -n 1 clang-tidy-19 -p build/tidy --quiet 2>/dev/null || status=1
