@@ -23,18 +23,36 @@ namespace {
 
 gpu::Stream ToStream(uintptr_t handle) { return reinterpret_cast<gpu::Stream>(handle); }
 
-// Without the GIL: the driver may wait for the device, and take long to begin.
 template <typename Function>
-auto Released(Function function) {
-  auto result = [&] {
-    const py::gil_scoped_release released;
-    return function();
-  }();
-  if constexpr (std::is_void_v<typename decltype(result)::value_type>) {
+auto CallReleased(Function function) {
+  const py::gil_scoped_release released;
+  return function();
+}
+
+template <typename T>
+auto ValueOf(Result<T> result) {
+  if constexpr (std::is_void_v<T>) {
     if (!result) Raise(result.error());
   } else {
     return ValueOrRaise(std::move(result));
   }
+}
+
+// Without the GIL: the driver takes long to begin, and may wait for a lock of its own.
+template <typename Function>
+auto Released(Function function) {
+  return ValueOf(CallReleased(function));
+}
+
+// The same of what waits for the device. Many a driver spins meanwhile, which is no work of the
+// program's: what a profiler sees of it has a name of its own.
+template <typename Function>
+auto Waiting(Function function) {
+  Region wait("GPU wait");
+  wait.Enter();
+  auto result = CallReleased(function);
+  wait.Leave();
+  return ValueOf(std::move(result));
 }
 
 py::list Devices() {
@@ -172,7 +190,7 @@ void DefineTimer(py::module_& module) {
       .def("start", &Timer::Start)
       .def("stop", [](Timer& self) { Released([&] { return self.started().Stop(); }); })
       .def("read", [](Timer& self) { return Released([&] { return self.started().Read(); }); })
-      .def("wait", [](Timer& self) { return Released([&] { return self.started().Wait(); }); });
+      .def("wait", [](Timer& self) { return Waiting([&] { return self.started().Wait(); }); });
 }
 
 }  // namespace
@@ -186,7 +204,7 @@ void DefineGpu(py::module_& module) {
   module.def(
       "gpu_synchronize",
       [](std::optional<uintptr_t> stream) {
-        Released([&] {
+        Waiting([&] {
           return stream ? gpu::EventTimer::Synchronize(ToStream(*stream))
                         : gpu::EventTimer::SynchronizeAll();
         });

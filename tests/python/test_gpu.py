@@ -140,6 +140,25 @@ def test_while_one_thread_waits_the_others_run() -> None:
     assert said == "True"
 
 
+def test_time_that_waits_for_the_device_has_a_name_of_its_own() -> None:
+    said = run(
+        """
+        t.begin()
+        with pystrobe.Profiler(mode="wall") as profiler:
+            with gpu.timer() as timer:
+                t.launch(300_000)
+            timer.wait()
+            t.launch(300_000)
+            gpu.synchronize()
+        stacks = profiler.profile.stacks(include_idle=True)
+        waits = [s for s in stacks if s.frames[-2].function == "GPU wait"]
+        callers = {s.frames[-1].function for s in waits}
+        print(sorted(callers), sum(s.self.wall_ns for s in waits) > 400e6)
+        """
+    )
+    assert said == "['Timer.wait', 'synchronize'] True"
+
+
 def test_a_timer_is_read_after_its_end_only() -> None:
     said = run(
         """
