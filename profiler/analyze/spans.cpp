@@ -84,6 +84,7 @@ Result<void> ForEachEdge(const RecordingSource& recording, OpenCalls::Visitor vi
                          const TimeRange& range) {
   const Tables& tables = recording.tables();
   std::vector<OpenCalls> threads;
+  threads.reserve(tables.thread_count());
   for (uint32_t i = 0; i < tables.thread_count(); ++i) {
     threads.emplace_back(ThreadIndex{i}, tables, range);
   }

@@ -21,7 +21,10 @@ namespace py = pybind11;
 namespace pystrobe::pyext {
 namespace {
 
-gpu::Stream ToStream(uintptr_t handle) { return reinterpret_cast<gpu::Stream>(handle); }
+gpu::Stream ToStream(uintptr_t handle) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): Python's libraries give handles as numbers
+  return reinterpret_cast<gpu::Stream>(handle);
+}
 
 template <typename Function>
 auto CallReleased(Function function) {
@@ -106,6 +109,7 @@ py::dict ToDict(gpu::Measurement& measured) {
 py::list Measure(const std::vector<py::function>& functions, const gpu::MeasureOptions& options) {
   std::vector<std::unique_ptr<Call>> calls;
   std::vector<gpu::Workload*> workloads;
+  workloads.reserve(functions.size());
   for (const py::function& function : functions) {
     workloads.push_back(calls.emplace_back(std::make_unique<Call>(function)).get());
   }
