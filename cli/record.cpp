@@ -49,6 +49,12 @@ class ThreadCheck final : public RecordingSink {
   bool told_ = false;
 };
 
+void TellKept(const std::string& path, bool whole) {
+  PrintNote(fmt::format("{} is in {}; {}",
+                        whole ? "nothing recorded is lost: it" : "what could be kept", path,
+                        write::HowToOpen(write::Format::kStrobe, path)));
+}
+
 }  // namespace
 
 RecordingSession::RecordingSession(const RecordOptions& options, StopSignals& signals)
@@ -74,7 +80,7 @@ Result<ScopedFd> RecordingSession::OpenRecording() {
 }
 
 void RecordingSession::SaveWhenGivingUp(int fd) {
-  if (stream_ && !(recorder_ && recorder_->failure())) {
+  if (IsStream(fd)) {
     stream_->Keep();
     SaveOnGivingUp(-1, std::array{Name()}, invoker_);
     return;
@@ -82,6 +88,10 @@ void RecordingSession::SaveWhenGivingUp(int fd) {
   std::vector<std::string> paths = PlacesToKeep("", kProcessEnvironment);
   for (std::string& path : paths) path += fmt::format("/pystrobe-{}.strobe", getpid());
   SaveOnGivingUp(fd, paths, invoker_);
+}
+
+bool RecordingSession::IsStream(int fd) const {
+  return stream_ && IdentityOf(fd) == stream_->Identity();
 }
 
 std::string RecordingSession::Name() const { return stream_ ? stream_->request().path : "memory"; }
@@ -184,6 +194,10 @@ bool RecordingSession::Report(int table_fd) {
 }
 
 void RecordingSession::Keep(int fd, bool whole) {
+  if (IsStream(fd) && stream_->FindPlace() == Place::kOurs) {
+    TellKept(Name(), whole);
+    return;
+  }
   // Not next to a device or a pipe: /dev is no place for files.
   const auto file = std::find_if(outputs_.begin(), outputs_.end(),
                                  [](const OutputFile& output) { return output.is_regular(); });
@@ -194,9 +208,7 @@ void RecordingSession::Keep(int fd, bool whole) {
     PrintError(kept.error());
     return;
   }
-  PrintNote(fmt::format("{} is in {}; {}",
-                        whole ? "nothing recorded is lost: it" : "what could be kept", *kept,
-                        write::HowToOpen(write::Format::kStrobe, *kept)));
+  TellKept(*kept, whole);
 }
 
 }  // namespace pystrobe::cli

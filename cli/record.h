@@ -55,9 +55,11 @@ class RecordingSession {
   std::optional<Made> TakeRecording();
   /// What is left of the recording, which is in `fd`, when the process ends at once.
   void SaveWhenGivingUp(int fd);
+  /// Whether `fd` is that of the .strobe asked for.
+  bool IsStream(int fd) const;
   /// `stream_`, or "memory".
   std::string Name() const;
-  /// `whole`: all that was recorded is in `fd`.
+  /// Where it is not in the .strobe asked for. `whole`: all that was recorded is in `fd`.
   void Keep(int fd, bool whole);
 
   const RecordOptions& options_;

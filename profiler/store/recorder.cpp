@@ -15,6 +15,19 @@ namespace {
 /// A writer seals a block about once a second; three leave room for a slow disk.
 constexpr int64_t kHeldBackNs = 3'000'000'000;
 
+Result<std::unique_ptr<StrobeFile>> OpenAgain(int fd, const std::string& name) {
+  return StrobeFile::Open(ScopedFd(fcntl(fd, F_DUPFD_CLOEXEC, 3)), name);
+}
+
+/// Those that can be read back.
+uint64_t CountSamples(int fd, const std::string& name) {
+  uint64_t count = 0;
+  if (auto file = OpenAgain(fd, name)) {
+    (void)(*file)->ForEachSample([&count](const Sample&) { ++count; });
+  }
+  return count;
+}
+
 }  // namespace
 
 Result<ScopedFd> CreateMemoryFile() {
@@ -81,7 +94,7 @@ Result<void> Recorder::Append(const Tables& tables, std::span<const Sample> samp
   auto appended = writer_->Append(tables, samples, so_far);
   if (!appended && !failure_) appended = MoveToMemory(appended.error(), tables, so_far);
   ForgetOld();
-  whole_ = whole_ && appended;
+  if (!appended) LoseSome();
   return appended;
 }
 
@@ -110,8 +123,17 @@ Result<void> Recorder::Finish(const Tables& tables, const Quality& quality) {
     finished = MoveToMemory(finished.error(), tables, quality);
     if (finished) finished = writer_->Finish(tables, quality);
   }
-  whole_ = whole_ && finished;
+  if (!finished) LoseSome();
   return finished;
+}
+
+void Recorder::LoseSome() {
+  whole_ = false;
+  if (!full_.valid()) return;
+  most_ = writer_->TakeFd();
+  if (CountSamples(full_.get(), name_) <= CountSamples(most_.get(), name_)) return;
+  std::swap(most_, full_);
+  TellPlace(most_.get());
 }
 
 void Recorder::Expect(const DeadlineSeries& series) { writer_->Expect(series); }
@@ -126,8 +148,8 @@ Result<void> Recorder::MoveToMemory(const Error& error, const Tables& tables,
     writer_ = std::move(full);
     return std::unexpected(memory.error());
   }
-  const ScopedFd file = full->TakeFd();
-  auto copied = CopyToMemory(file.get(), tables, so_far);
+  full_ = full->TakeFd();
+  auto copied = CopyToMemory(full_.get(), tables, so_far);
   TellPlace(*memory);
   return copied;
 }
@@ -142,8 +164,7 @@ Result<void> Recorder::CopyToMemory(int full, const Tables& tables, const Qualit
     if (appended) appended = writer_->Append(tables, batch, so_far);
     batch.clear();
   };
-  ScopedFd reading(fcntl(full, F_DUPFD_CLOEXEC, 3));
-  if (auto file = StrobeFile::Open(std::move(reading), name_)) {
+  if (auto file = OpenAgain(full, name_)) {
     auto read = (*file)->ForEachSample([&](const Sample& sample) {
       ++copied;
       batch.push_back(sample);
@@ -160,6 +181,6 @@ Result<void> Recorder::CopyToMemory(int full, const Tables& tables, const Qualit
   return appended;
 }
 
-ScopedFd Recorder::TakeFd() { return writer_->TakeFd(); }
+ScopedFd Recorder::TakeFd() { return most_.valid() ? std::move(most_) : writer_->TakeFd(); }
 
 }  // namespace pystrobe::store

@@ -26,13 +26,14 @@ Result<ScopedFd> CreateTemporaryFile();
 
 /// Writes .strobe to a descriptor that can be read back; Begin empties it, not before. When writing
 /// fails (disk full), everything recorded so far, also what the file did not take, moves to memory,
-/// `stop` is set, and the sink goes on accepting, so that the sampler ends in good order. Calls of
-/// a timeline are too many for that: none are kept any more, and what the file took of them stays
-/// there.
+/// `stop` is set, and the sink goes on accepting, so that the sampler ends in good order. Where
+/// memory does not take it all either (ulimit -f is its limit too), that of the two which has more
+/// samples is the recording. Calls of a timeline are too many for that: none are kept any more, and
+/// what the file took of them stays there.
 class Recorder final : public TimelineSink {
  public:
   /// `on_place` is told the descriptor that holds the recording: once the first bytes are in `fd`,
-  /// and again when all has moved to memory.
+  /// again when all has moved to memory, and again where that turns out to hold less than `fd`.
   Recorder(ScopedFd fd, std::string name, std::atomic<bool>& stop,
            std::function<void(int)> on_place = {});
   ~Recorder() override;
@@ -54,13 +55,14 @@ class Recorder final : public TimelineSink {
   bool whole() const { return whole_; }
 
   /// Ends the writing and gives the descriptor of the whole recording: the file's own, or that of
-  /// the memory it moved to.
+  /// the memory it moved to, whichever has more of it.
   ScopedFd TakeFd();
 
  private:
   Result<void> BeginFile();
   Result<int> BeginMemory(const Error& error);
   void TellPlace(int fd) const;
+  void LoseSome();
   void ForgetOld();
   Result<void> MoveToMemory(const Error& error, const Tables& tables, const Quality& so_far);
   Result<void> CopyToMemory(int full, const Tables& tables, const Quality& so_far);
@@ -70,6 +72,8 @@ class Recorder final : public TimelineSink {
   std::function<void(int)> on_place_;
   ScopedFd fd_;  // until Begin
   std::unique_ptr<StrobeWriter> writer_;
+  ScopedFd full_;  // the file that took no more, while what it holds is in memory too
+  ScopedFd most_;  // of these two, where memory took no more either
   bool begun_ = false;
   bool whole_ = true;
   std::optional<Error> failure_;

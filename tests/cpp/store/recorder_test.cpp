@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <csignal>
+
 #include "tests/cpp/support/memory_recording.h"
 #include "tests/cpp/support/strobe_bytes.h"
 
@@ -136,6 +138,32 @@ TEST_F(RecorderTest, WhatTheFileHoldsStaysReachableWithoutMemory) {
   ASSERT_TRUE(file) << file.error().message;
   EXPECT_FALSE((*file)->quality().complete);
   EXPECT_FALSE(testing::ReadSamples(**file).empty());
+}
+
+// A limit of file sizes is memory's too, which has all definitions before the first sample.
+TEST_F(RecorderTest, WhereMemoryHoldsLessTheFileIsTheRecording) {
+  testing::MakeThread(tables_, 4711, "MainThread");
+  int place = -1;
+  Recorder recorder(MakeFile(), "test", stop_, [&place](int told) { place = told; });
+  ASSERT_TRUE(recorder.Begin(metadata_));
+  for (int second = 0; second < 8; ++second) AppendSecond(recorder, tables_, second, all_);
+  const off_t size = lseek(file_, 0, SEEK_END);
+  for (int i = 0; i < 20'000; ++i) tables_.Intern("unlike the others " + std::to_string(i * i));
+  ASSERT_NE(std::signal(SIGXFSZ, SIG_IGN), SIG_ERR);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit small{static_cast<rlim_t>(size), limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_FALSE(recorder.Finish(tables_, {.complete = true}));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  EXPECT_TRUE(recorder.failure());
+  EXPECT_FALSE(recorder.whole());
+  ScopedFd most = recorder.TakeFd();
+  EXPECT_EQ(place, most.get());
+  EXPECT_EQ(InodeOf(most.get()), inode_);
+  const auto file = StrobeFile::Open(std::move(most), "test");
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(testing::ReadSamples(**file).size(), all_.size());
 }
 
 TEST_F(RecorderTest, OldContentsStayUntilItBegins) {
