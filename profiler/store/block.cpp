@@ -32,6 +32,12 @@ void PutU32(Bytes& bytes, size_t offset, uint32_t value) {
   for (size_t i = 0; i < 4; ++i) bytes[offset + i] = static_cast<uint8_t>(value >> 8 * i);
 }
 
+void PutHeader(Bytes& block, BlockType type) {
+  block[8] = static_cast<uint8_t>(type);
+  PutU32(block, 4, static_cast<uint32_t>(block.size() - kBlockHeaderSize));
+  PutU32(block, 0, Checksum(ByteSpan(block).subspan(4)));
+}
+
 template <typename ZstdContext>
 ZstdContext* Allocated(ZstdContext* context) {
   if (context == nullptr) FailToAllocate();
@@ -85,10 +91,14 @@ Result<ByteSpan> BlockPacker::Pack(BlockType type, std::span<const Bytes> column
   }
   if (auto done = Compress(pending, true); !done) return std::unexpected(done.error());
 
-  block_[8] = static_cast<uint8_t>(type);
-  PutU32(block_, 4, static_cast<uint32_t>(block_.size() - kBlockHeaderSize));
-  PutU32(block_, 0, Checksum(ByteSpan(block_).subspan(4)));
+  PutHeader(block_, type);
   return ByteSpan(block_);
+}
+
+Bytes MakePadding(size_t size) {
+  Bytes block(size);
+  PutHeader(block, BlockType::kPadding);
+  return block;
 }
 
 Result<void> BlockPacker::Compress(ByteSpan input, bool last) {

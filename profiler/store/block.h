@@ -38,6 +38,9 @@ class BlockPacker {
   Bytes block_;
 };
 
+/// A block of type kPadding of `size` bytes in all, which are at least kBlockHeaderSize.
+Bytes MakePadding(size_t size);
+
 struct BlockHeader {
   uint32_t checksum = 0;
   uint32_t length = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/store/definitions.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "profiler/store/corrupt.h"
@@ -57,6 +58,7 @@ bool DefinitionEncoder::Encode(const Tables& tables, size_t budget, Columns& col
     const std::string& text = tables.text(StringId{strings_});
     AppendVarint(columns[kStringLengths], text.size());
     columns[kStringBytes].insert(columns[kStringBytes].end(), text.begin(), text.end());
+    string_bytes_ += text.size();
     spent += text.size() + kDefinitionBytes;
   }
   for (; functions_ < tables.function_count() && spent < budget; ++functions_) {
@@ -87,6 +89,12 @@ bool DefinitionEncoder::Encode(const Tables& tables, size_t budget, Columns& col
   if (spent >= budget) return false;
   EncodeThreads(tables, columns);
   return true;
+}
+
+DefinitionLimits DefinitionEncoder::taken() const {
+  const auto most =
+      std::max<size_t>({strings_, functions_, frames_, stacks_, thread_names_.size()});
+  return {.definitions = most, .string_bytes = string_bytes_};
 }
 
 void DefinitionEncoder::EncodeStack(const Tables& tables, uint32_t id, Columns& columns) {

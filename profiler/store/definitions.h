@@ -34,10 +34,14 @@ class DefinitionEncoder {
   /// nothing is left; else seal the block and call again.
   bool Encode(const Tables& tables, size_t budget, Columns& columns);
 
+  /// What all that was encoded so far takes of a reader.
+  DefinitionLimits taken() const;
+
  private:
   void EncodeStack(const Tables& tables, uint32_t id, Columns& columns);
   void EncodeThreads(const Tables& tables, Columns& columns);
 
+  uint64_t string_bytes_ = 0;
   uint32_t strings_ = 1;  // the empty string and the empty stack are there from the start
   uint32_t functions_ = 0;
   uint32_t frames_ = 0;

@@ -12,6 +12,7 @@
 //   type 'H'  head: the first block, once; the Metadata in one column
 //   type 'D'  data: about a second of definitions, samples and quality, in the columns below
 //   type 'c'  calls: of a timeline, in the columns at the end of this text
+//   type 'p'  padding: zeros, which make the file as large as its definitions want it: LimitsFor()
 //   type 'E'  end: the last block; the final Quality, in its column
 //   others    lower case: skipped; upper case: the reader stops, the file is newer than it
 //
@@ -89,7 +90,13 @@ inline constexpr uint32_t kVersion = 2;  ///< written; all from 1 on are read
 inline constexpr size_t kFileHeaderSize = kMagic.size() + 4;
 inline constexpr size_t kBlockHeaderSize = 9;
 
-enum class BlockType : uint8_t { kHead = 'H', kData = 'D', kCalls = 'c', kEnd = 'E' };
+enum class BlockType : uint8_t {
+  kHead = 'H',
+  kData = 'D',
+  kCalls = 'c',
+  kPadding = 'p',
+  kEnd = 'E',
+};
 
 enum Column : uint8_t {
   kQualityColumn,  ///< of data and end blocks: see AppendQuality()
@@ -153,13 +160,23 @@ struct DefinitionLimits {
   uint64_t definitions = 0;  ///< of each kind
   uint64_t string_bytes = 0;
 };
+inline constexpr uint64_t kDefinitionsPerByte = 128;
+inline constexpr DefinitionLimits kLimitsOfAny{.definitions = uint64_t{1} << 22,
+                                               .string_bytes = uint64_t{1} << 24};
+inline constexpr DefinitionLimits kMostLimits{.definitions = uint64_t{1} << 25,
+                                              .string_bytes = uint64_t{1} << 30};
 constexpr DefinitionLimits LimitsFor(uint64_t file_size) {
-  constexpr uint64_t kPerByte = 128;
-  constexpr uint64_t kMostDefinitions = uint64_t{1} << 25;
-  constexpr uint64_t kMostStringBytes = uint64_t{1} << 30;
-  const uint64_t earned = std::min(file_size, kMostStringBytes) * kPerByte;
-  return {.definitions = std::min(kMostDefinitions, (uint64_t{1} << 22) + earned),
-          .string_bytes = std::min(kMostStringBytes, (uint64_t{1} << 24) + earned)};
+  const uint64_t earned = std::min(file_size, kMostLimits.string_bytes) * kDefinitionsPerByte;
+  return {.definitions = std::min(kMostLimits.definitions, kLimitsOfAny.definitions + earned),
+          .string_bytes = std::min(kMostLimits.string_bytes, kLimitsOfAny.string_bytes + earned)};
+}
+/// How large a file must be for a reader to take so much of it, which is no more than kMostLimits.
+constexpr uint64_t SizeFor(DefinitionLimits taken) {
+  const auto size = [](uint64_t wanted, uint64_t free) {
+    return (wanted - std::min(wanted, free) + kDefinitionsPerByte - 1) / kDefinitionsPerByte;
+  };
+  return std::max(size(taken.definitions, kLimitsOfAny.definitions),
+                  size(taken.string_bytes, kLimitsOfAny.string_bytes));
 }
 
 }  // namespace pystrobe::store

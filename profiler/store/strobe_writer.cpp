@@ -101,11 +101,15 @@ class StrobeWriter::Impl {
   Result<void> SealCalls(const Tables& tables);
   Result<void> WriteBlock(BlockType type, const Quality& quality);
   Result<void> PackAndWrite(BlockType type, std::span<Bytes> columns);
+  Result<void> RefuseTooMuch();
+  /// Before a block of `block_size` bytes.
+  Result<void> Pad(size_t block_size);
   Result<void> Write(ByteSpan bytes);
 
   ScopedFd fd_;
   std::string name_;
   std::optional<Error> failed_;
+  uint64_t written_ = 0;
   BlockPacker packer_;
   DefinitionEncoder definitions_;
   SampleEncoder samples_;
@@ -200,19 +204,49 @@ Result<void> StrobeWriter::Impl::WriteBlock(BlockType type, const Quality& quali
 }
 
 Result<void> StrobeWriter::Impl::PackAndWrite(BlockType type, std::span<Bytes> columns) {
+  if (auto done = RefuseTooMuch(); !done) return done;
   const auto block = packer_.Pack(type, columns);
   if (!block) {
     failed_ = block.error();
     return std::unexpected(block.error());
   }
   for (Bytes& column : columns) column.clear();
+  if (auto done = Pad(block->size()); !done) return done;
   return Write(*block);
+}
+
+Result<void> StrobeWriter::Impl::RefuseTooMuch() {
+  const DefinitionLimits taken = definitions_.taken();
+  if (taken.definitions <= kMostLimits.definitions &&
+      taken.string_bytes <= kMostLimits.string_bytes) {
+    return {};
+  }
+  auto failed = FailWithHint(
+      ErrorCode::kInvalidArgument, "Record for a shorter time.",
+      "{} would come to {} bytes of names and {} stacks or other definitions, more than the {} and "
+      "{} that a .strobe file may have",
+      name_, taken.string_bytes, taken.definitions, kMostLimits.string_bytes,
+      kMostLimits.definitions);
+  if (!failed_) failed_ = failed.error();
+  return failed;
+}
+
+// Before the definitions, so that a file that is cut off can be read up to there all the same.
+Result<void> StrobeWriter::Impl::Pad(size_t block_size) {
+  const uint64_t wanted = SizeFor(definitions_.taken());
+  while (written_ + block_size < wanted) {
+    const uint64_t missing = wanted - written_ - block_size;
+    const auto size = std::clamp<uint64_t>(missing, kBlockHeaderSize, kMaxPayload);
+    if (auto done = Write(MakePadding(static_cast<size_t>(size))); !done) return done;
+  }
+  return {};
 }
 
 Result<void> StrobeWriter::Impl::Write(ByteSpan bytes) {
   if (failed_) return std::unexpected(*failed_);
   auto written = WriteAll(fd_.get(), bytes, name_);
   if (!written) failed_ = written.error();
+  written_ += bytes.size();
   return written;
 }
 

@@ -143,7 +143,10 @@ class Reader:
         while at < len(data) and not self.complete:
             crc, length, kind = struct.unpack_from("<IIc", data, at)
             assert zlib.crc32(data[at + 4 : at + 9 + length]) == crc, f"damaged at {at}"
-            content = In(zstandard.decompress(data[at + 9 : at + 9 + length]))
+            begin, at = at + 9, at + 9 + length
+            if kind == b"p":
+                continue
+            content = In(zstandard.decompress(data[begin:at]))
             sizes = [content.varint() for _ in range(content.varint())]
             columns = [content.take(size) for size in sizes]
             columns += [b""] * (NATIVE + 1 - len(columns))
@@ -157,7 +160,6 @@ class Reader:
                 self.read_samples(columns)
                 self.read_quality(In(columns[QUALITY]))
                 self.complete = kind == b"E"
-            at += 9 + length
 
     def read_metadata(self, column: In) -> None:
         out = self.metadata

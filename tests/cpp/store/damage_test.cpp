@@ -214,6 +214,21 @@ TEST(Damage, NoFileMayDefineWhatNoMemoryHolds) {
   EXPECT_LT(LimitsFor(0).definitions, uint64_t{1} << 23);
 }
 
+TEST(Damage, AFileOfTheSizeForItsDefinitionsIsTaken) {
+  for (uint64_t count = 1; count <= kMostLimits.string_bytes; count = count * 5 + 1) {
+    const DefinitionLimits taken{.definitions = std::min(count, kMostLimits.definitions),
+                                 .string_bytes = count};
+    const uint64_t size = SizeFor(taken);
+    EXPECT_GE(LimitsFor(size).definitions, taken.definitions);
+    EXPECT_GE(LimitsFor(size).string_bytes, taken.string_bytes);
+    if (size == 0) continue;
+    const DefinitionLimits smaller = LimitsFor(size - 1);
+    EXPECT_TRUE(smaller.definitions < taken.definitions ||
+                smaller.string_bytes < taken.string_bytes);
+  }
+  EXPECT_GE(LimitsFor(SizeFor(kMostLimits)).string_bytes, kMostLimits.string_bytes);
+}
+
 // Nothing real is packed more densely: a recursion as deep as Python allows by default, entered
 // from two thousand places.
 TEST(Damage, DeepRecursionsAreNoDamage) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -106,6 +107,24 @@ TEST_P(RoundTrip, KeepsManyDeepStacks) {
                                       .samples_per_append = 3000,
                                       .functions = 3000,
                                       .max_depth = 400});
+}
+
+// As long as the sampler takes them. They can be packed so well that a reader would not believe it.
+constexpr RandomRecordingOptions kLongNames{.appends = 10,
+                                            .samples_per_append = 2000,
+                                            .functions = 2000,
+                                            .long_name_of = 1,
+                                            .longest_name = 65'536};
+
+TEST_P(RoundTrip, KeepsManyLongNames) { ExpectRoundTrip(GetParam() + 3000, kLongNames); }
+
+TEST_P(RoundTrip, ReadsManyLongNamesUpToWhereTheFileIsCutOff) {
+  const std::string bytes = ToStrobe(RandomRecording(GetParam() + 3000, kLongNames));
+  for (size_t part = 1; part < 20; ++part) {
+    const auto file = OpenStrobe(std::string_view(bytes).substr(0, bytes.size() * part / 20));
+    ASSERT_TRUE(file.has_value()) << file.error().message;
+    EXPECT_THAT((*file)->cut_off(), ::testing::HasSubstr("cut off at byte"));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RoundTrip, ::testing::Range(0U, 4U));

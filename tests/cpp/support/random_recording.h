@@ -18,6 +18,9 @@ struct RandomRecordingOptions {
   uint32_t samples_per_append = 300;
   uint32_t functions = 60;
   uint32_t max_depth = 40;
+  /// One name of so many is up to so long.
+  uint32_t long_name_of = 40;
+  uint32_t longest_name = 3000;
   /// Now and then a sample with values at the limits, a gap, a jump.
   bool extremes = true;
 };
@@ -58,7 +61,7 @@ class RandomRecording {
                                              "a;b",  "Engine.run", "\n",       "💡"};
     std::string name = kParts[Below(std::size(kParts))];
     if (OneIn(2)) name += std::to_string(Below(100000));
-    if (OneIn(40)) name += std::string(Below(3000), 'x');
+    if (OneIn(options_.long_name_of)) name += std::string(Below(options_.longest_name), 'x');
     return name;
   }
 
