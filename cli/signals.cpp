@@ -61,8 +61,6 @@ void Handle(int signal, siginfo_t* info, void*) {
     stop_flag.store(true);
   } else if (child > 0) {
     if (!GroupHasIt(signal, *info)) ::kill(child, signal);
-  } else if (signal == SIGQUIT) {
-    GiveUpFor(signal);
   } else {
     Stop(signal);
   }

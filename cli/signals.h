@@ -2,7 +2,7 @@
 //
 // Signals while a recording is taken: the first asks to stop and report, the second gives up at
 // once and keeps what was recorded. Those that come within 200 ms of the first count as one with
-// it. SIGQUIT (Ctrl-\) does not wait for a second. [main thread; one StopSignals at a time]
+// it. [main thread; one StopSignals at a time]
 #pragma once
 
 #include <signal.h>

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -15,6 +16,9 @@ from find import Interpreter
 from on_terminal import OnTerminal
 from pystrobe_command import Finished, Pystrobe, kept_recording
 from running import running
+
+# What stops a recording, and the signal that the terminal makes of it.
+KEYS = {"\x03": signal.SIGINT, "\x1c": signal.SIGQUIT}
 
 
 def test_a_table_that_cannot_be_written_is_a_failure(
@@ -102,23 +106,20 @@ def test_signals_of_one_stop_change_nothing_up_to_the_end(
             assert sampler.returncode == 0, (out, err)
 
 
-def test_ctrl_backslash_gives_up_at_once_and_keeps_the_recording(
-    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_to_end_leaves_a_whole_recording(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path, number: signal.Signals
 ) -> None:
-    page, recording = tmp_path / "a.html", tmp_path / "a.strobe"
-    for output in (page, recording):
-        with running(newest, "tower") as target:
-            shown = OnTerminal(
-                str(pystrobe.executable), "attach", str(target.pid), "-o", str(output)
-            )
-            shown.read_until(r"0:0[2-9]  ")
-            shown.type("\x1c")
-            assert shown.finish() == 128 + signal.SIGQUIT, shown.text
-        match = re.search(r"what was recorded is in (\S+\.strobe)", shown.text)
-        assert match, shown.text
-        assert "self %" in pystrobe.succeed("report", match[1]).out
-        os.unlink(match[1])
-        assert list(tmp_path.iterdir()) == []
+    path = tmp_path / "a.strobe"
+    with running(newest, "tower") as target:
+        sampler = pystrobe.start("attach", str(target.pid), "-o", str(path))
+        time.sleep(1.5)
+        sampler.send_signal(number)
+        out, err = sampler.communicate(timeout=30)
+    assert sampler.returncode == 0, (out, err)
+    assert "self %" in out
+    report = pystrobe.succeed("report", str(path), "-o", "-", "-f", "json").out
+    assert json.loads(report)["quality"]["complete"]
 
 
 def test_a_file_as_big_as_files_may_be_loses_no_recording(
@@ -133,39 +134,45 @@ def test_a_file_as_big_as_files_may_be_loses_no_recording(
     assert "File too large" in done.stderr
 
 
-def test_progress_and_ctrl_c_on_a_terminal(pystrobe: Pystrobe, newest: Interpreter) -> None:
+@pytest.mark.parametrize("key", KEYS)
+def test_progress_and_a_stop_on_a_terminal(
+    pystrobe: Pystrobe, newest: Interpreter, key: str
+) -> None:
     with running(newest, "tower") as target:
         shown = OnTerminal(str(pystrobe.executable), "attach", str(target.pid))
         shown.read_until(r"0:0[1-9]  [\d,]+ samples  [\d,.]+ Hz")
-        shown.type("\x03")
+        shown.type(key)
         assert shown.finish() == 0, shown.text
     assert "self %" in shown.text
     assert "\x1b[1m" in shown.text
 
 
-def test_ctrl_c_twice_gives_up_and_keeps_the_recording(
-    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+@pytest.mark.parametrize("output", ["a.html", "a.strobe"])
+@pytest.mark.parametrize("key", KEYS)
+def test_a_second_stop_gives_up_and_keeps_the_recording(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path, key: str, output: str
 ) -> None:
-    """The report goes into a pipe that nobody reads, so the first Ctrl-C cannot end it."""
-    pipe = tmp_path / "pipe"
+    """The report goes into a pipe that nobody reads, so the first key cannot end it."""
+    pipe = tmp_path / "pipe.json"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     with running(newest, "tower") as target:
         shown = OnTerminal(
             *(str(pystrobe.executable), "attach", str(target.pid), "-r", "10000"),
-            *("-o", str(pipe), "-f", "json"),
+            *("-o", str(pipe), "-o", str(tmp_path / output)),
         )
         shown.read_until(r"0:0[2-9]  ")
-        shown.type("\x03")
+        shown.type(key)
         shown.read_until("Quality:")
         time.sleep(0.5)
-        shown.type("\x03")
+        shown.type(key)
         code = shown.finish()
     os.close(reader)
-    assert code == 128 + signal.SIGINT, shown.text
+    assert code == 128 + KEYS[key], shown.text
     match = re.search(r"what was recorded is in (\S+\.strobe)", shown.text)
     assert match, shown.text
     try:
         assert "self %" in pystrobe.succeed("report", match[1]).out
     finally:
         os.unlink(match[1])
+    assert list(tmp_path.iterdir()) == [pipe]
