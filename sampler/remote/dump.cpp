@@ -20,6 +20,9 @@ namespace {
 constexpr uint64_t kRoundsPerThread = 2;
 constexpr uint64_t kLeastRounds = 16;
 
+// Who had a lock each time when another thread was looked at has mostly kept it for a moment.
+constexpr int kMostLooksForHolder = 20;
+
 const std::vector<pyabi::Local>* LocalsOf(const SampledThread& thread, Address frame) {
   const auto& all = thread.locals();
   auto found = std::find_if(all.begin(), all.end(),
@@ -152,6 +155,49 @@ Result<void> LookAtPython(Beginning& all, const DumpOptions& options, Dump& dump
   return {};
 }
 
+/// Looks at the threads of one lock. The lock changes hands between these looks.
+class DomainDump {
+ public:
+  DomainDump(Beginning& all, NativeDump& native, LockDomain& domain)
+      : all_(all), native_(native), domain_(domain), threads_(domain.threads.size()) {}
+
+  /// One has the lock at most: who was seen with it last, when its own stack was copied.
+  std::vector<DumpThread> Take() {
+    for (size_t i = 0; i < threads_.size(); ++i) LookAt(i);
+    for (int looks = 0; looks < kMostLooksForHolder && !has_holder_; ++looks) {
+      const auto place = std::ranges::find(domain_.threads, domain_.Find(seen_with_lock_));
+      if (place == domain_.threads.end()) break;
+      all_.tick = {all_.tick.number + 1, MonotonicNow(), all_.tick.time};
+      LookAt(static_cast<size_t>(place - domain_.threads.begin()));
+    }
+    return std::move(threads_);
+  }
+
+ private:
+  void LookAt(size_t place) {
+    SampledThread& thread = *domain_.threads[place];
+    // As it is before the stop, from which it comes back awake.
+    const char state = StateOf(all_.context, thread.id().tid);
+    const NativeDump::Look look = native_.LookAt(thread, domain_, all_.tick);
+    DumpThread out = Describe(all_.context, thread, state);
+    out.native_whole = look.is_whole;
+    out.frames = FramesOf(all_.context.tables, &thread, look);
+    seen_with_lock_ = look.lock_holder;
+    if (out.holds_gil && !domain_.free_threaded()) {
+      for (DumpThread& other : threads_) other.holds_gil = false;
+      has_holder_ = true;
+    }
+    threads_[place] = std::move(out);
+  }
+
+  Beginning& all_;
+  NativeDump& native_;
+  LockDomain& domain_;
+  std::vector<DumpThread> threads_;  // as domain_ has them
+  bool has_holder_ = false;
+  Address seen_with_lock_ = 0;  // in the last look
+};
+
 Result<void> LookAtAll(Beginning& all, Dump& dump) {
   RunContext& context = all.context;
   auto native = NativeDump::Begin(context);
@@ -160,14 +206,9 @@ Result<void> LookAtAll(Beginning& all, Dump& dump) {
   if (!tasks) return std::unexpected(tasks.error());
   std::vector<pid_t> without_python = *tasks;
   for (const auto& domain : all.threads.domains()) {
-    for (SampledThread* thread : domain->threads) {
-      // As it is before the stop, from which it comes back awake.
-      const char state = StateOf(context, thread->id().tid);
-      const NativeDump::Look look = (*native)->LookAt(*thread, *domain, all.tick);
-      DumpThread& out = dump.threads.emplace_back(Describe(context, *thread, state));
-      out.native_whole = look.is_whole;
-      out.frames = FramesOf(context.tables, thread, look);
-      std::erase(without_python, out.tid);
+    for (DumpThread& thread : DomainDump(all, **native, *domain).Take()) {
+      std::erase(without_python, thread.tid);
+      dump.threads.push_back(std::move(thread));
     }
   }
   for (const pid_t tid : without_python) {

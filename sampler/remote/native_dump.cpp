@@ -50,6 +50,7 @@ NativeDump::Look NativeDump::LookAt(SampledThread& thread, LockDomain& domain, c
   reached_first_ = Unwind(stack_.copy(), rules_, instructions_);
   look = Merge(frames, complete ? kEmptyStack : context_.codes.incomplete_stack(), tick.time);
   if (!complete && !look.frames.empty()) look.frames.pop_back();
+  if (job_.gil_state.locked == 1) look.lock_holder = job_.gil_state.last_holder;
   return look;
 }
 
@@ -82,8 +83,7 @@ NativeDump::Look NativeDump::Merge(std::span<const pyabi::RawFrame> frames, Stac
   }
   native::RunHistory none;
   const auto merged = merger_.Merge(base, named, instructions_, reached_first_, none);
-  Look look{
-      .stopped = true, .is_whole = merged.result == native::MergeResult::kWhole, .frames = {}};
+  Look look{.stopped = true, .is_whole = merged.result == native::MergeResult::kWhole};
   const Tables& tables = context_.tables;
   size_t next = 0;
   for (StackId stack = merged.stack; stack != kEmptyStack; stack = tables.stack(stack).parent) {

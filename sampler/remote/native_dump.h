@@ -37,6 +37,7 @@ class NativeDump {
   struct Look {
     bool stopped = false;       ///< else there is nothing
     bool is_whole = false;      ///< C functions up to the thread's first, each in its place
+    Address lock_holder = 0;    ///< the thread state that had the lock then; 0: none
     std::vector<Entry> frames;  ///< leaf first
   };
 

@@ -310,6 +310,36 @@ def test_a_look_at_c_functions_leaves_the_target_as_it_was(
     assert "--native stops threads by ptrace" in text.err
 
 
+def test_of_threads_that_take_turns_one_has_the_lock(
+    pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    """They are looked at one after the other, and the lock changes hands in between."""
+    lines = [
+        "import threading",
+        "def work():",
+        "    while True: sum(range(100))",
+        "for _ in range(4): threading.Thread(target=work, daemon=True).start()",
+        "print('ready', flush=True)",
+        "work()",
+    ]
+    command = newest.command("-c", "\n".join(lines))
+    holders = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as target:
+        try:
+            assert target.stdout
+            target.stdout.readline()
+            for _ in range(20):
+                done = pystrobe.succeed("dump", str(target.pid), "--json", "--native")
+                threads = json.loads(done.out)["threads"]
+                assert len(threads) == 5
+                holders.append(sum(one["holds_gil"] for one in threads))
+        finally:
+            target.kill()
+    assert max(holders) == 1, holders
+    # It is free for a moment, too.
+    assert holders.count(1) >= 15, holders
+
+
 def test_threads_without_python_are_shown(pystrobe: Pystrobe, newest: Interpreter) -> None:
     built = pystrobe.directory / "c_callbacks.so"
     source = TARGETS / "c_callbacks.c"
