@@ -4,6 +4,7 @@
 
 #include "profiler/analyze/profile.h"
 #include "profiler/analyze/stack_sums.h"
+#include "profiler/analyze/text_order.h"
 #include "profiler/base/hash.h"
 
 namespace pystrobe {
@@ -18,7 +19,9 @@ struct LineAtNode {
 /// Gives each stack that carries time, or leads to one that does, its node.
 class TreeBuilder {
  public:
-  explicit TreeBuilder(const Tables& tables) : tables_(tables) { nodes_.emplace_back(); }
+  explicit TreeBuilder(const Tables& tables) : tables_(tables), order_(tables) {
+    nodes_.emplace_back();
+  }
 
   void AddStacks(const std::vector<Weights>& self, const std::vector<Weights>& total) {
     std::vector<uint32_t> node_of_stack(self.size(), 0);
@@ -59,16 +62,11 @@ class TreeBuilder {
   }
 
   void SortChildren(CallTree::Node& node, Mode mode) const {
-    const auto text_of = [this](FunctionId id) {
-      const Function& f = tables_.function(id);
-      return std::tuple<std::string_view, std::string_view, uint32_t, FunctionId>(
-          tables_.text(f.name), tables_.text(f.file), f.first_line, id);
-    };
     std::sort(node.children.begin(), node.children.end(), [&](uint32_t a, uint32_t b) {
       const uint64_t time_a = nodes_[a].total.nanoseconds(mode);
       const uint64_t time_b = nodes_[b].total.nanoseconds(mode);
       if (time_a != time_b) return time_a > time_b;
-      return text_of(nodes_[a].function) < text_of(nodes_[b].function);
+      return order_.IsBefore(nodes_[a].function, nodes_[b].function);
     });
   }
 
@@ -84,6 +82,7 @@ class TreeBuilder {
   }
 
   const Tables& tables_;
+  analyze::TextOrder order_;
   std::vector<CallTree::Node> nodes_;
   std::vector<LineAtNode> lines_;
   HashMap<uint64_t, uint32_t, PairHash> child_;  // parent node << 32 | function

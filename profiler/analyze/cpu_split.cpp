@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
+#include <vector>
 
 #include "profiler/analyze/profile.h"
 
@@ -10,10 +11,15 @@ bool IsNative(const Tables& tables, StackId stack) {
   return tables.function(tables.frame(tables.stack(stack).frame).function).is_native;
 }
 
-/// The part of a stack up to its innermost Python frame; kEmptyStack: it has none.
-StackId UpToPython(const Tables& tables, StackId stack) {
-  while (stack != kEmptyStack && IsNative(tables, stack)) stack = tables.stack(stack).parent;
-  return stack;
+/// By StackId, the part of a stack up to its innermost Python frame; kEmptyStack: it has none.
+std::vector<StackId> PartsUpToPython(const Tables& tables) {
+  std::vector<StackId> parts(tables.stack_count(), kEmptyStack);
+  // Parents come before children in the ids.
+  for (uint32_t i = 1; i < parts.size(); ++i) {
+    const StackId stack{i};
+    parts[i] = IsNative(tables, stack) ? parts[ToIndex(tables.stack(stack).parent)] : stack;
+  }
+  return parts;
 }
 
 CpuSplit SplitOf(const Weights& self, bool is_native) {
@@ -34,6 +40,7 @@ CpuSplit& CpuSplit::operator+=(const CpuSplit& other) {
 
 SplitTimes SplitCpuTime(const Profile& profile) {
   const Tables& tables = profile.tables();
+  const std::vector<StackId> up_to_python = PartsUpToPython(tables);
   SplitTimes times;
   std::map<FunctionId, std::map<uint32_t, CpuSplit>> functions;
   for (const ThreadProfile& thread : profile.threads) {
@@ -41,7 +48,7 @@ SplitTimes SplitCpuTime(const Profile& profile) {
       if (entry.stack == kEmptyStack || entry.self.cpu_ns == 0) continue;
       const CpuSplit split = SplitOf(entry.self, IsNative(tables, entry.stack));
       times.total += split;
-      const StackId python = UpToPython(tables, entry.stack);
+      const StackId python = up_to_python[ToIndex(entry.stack)];
       if (python == kEmptyStack) continue;
       const Frame& frame = tables.frame(tables.stack(python).frame);
       functions[frame.function][frame.line] += split;

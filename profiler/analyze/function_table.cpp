@@ -6,6 +6,7 @@
 
 #include "profiler/analyze/profile.h"
 #include "profiler/analyze/stack_sums.h"
+#include "profiler/analyze/text_order.h"
 
 namespace pystrobe {
 namespace {
@@ -131,17 +132,13 @@ std::vector<uint32_t> HottestLines(const Tables& tables, const std::vector<SelfA
 }
 
 void SortRows(const Tables& tables, Mode mode, std::vector<FunctionRow>& rows) {
-  const auto text_of = [&](FunctionId id) {
-    const Function& f = tables.function(id);
-    return std::tuple<std::string_view, std::string_view, uint32_t, FunctionId>(
-        tables.text(f.name), tables.text(f.file), f.first_line, id);
-  };
+  const analyze::TextOrder order(tables);
   std::sort(rows.begin(), rows.end(), [&](const FunctionRow& a, const FunctionRow& b) {
     const auto times = [mode](const FunctionRow& row) {
       return std::pair(row.self.nanoseconds(mode), row.total.nanoseconds(mode));
     };
     if (times(a) != times(b)) return times(a) > times(b);
-    return text_of(a.function) < text_of(b.function);
+    return order.IsBefore(a.function, b.function);
   });
 }
 

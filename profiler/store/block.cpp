@@ -130,6 +130,11 @@ bool ChecksumMatches(ByteSpan block) {
   return ParseBlockHeader(block).checksum == Checksum(block.subspan(4));
 }
 
+uint64_t UnpackedSize(ByteSpan payload) {
+  const unsigned long long size = ZSTD_getFrameContentSize(payload.data(), payload.size());
+  return size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN ? 0 : size;
+}
+
 struct BlockUnpacker::Context {
   ZSTD_DCtx* zstd = Allocated(ZSTD_createDCtx());
   ~Context() { ZSTD_freeDCtx(zstd); }

@@ -53,6 +53,9 @@ BlockHeader ParseBlockHeader(ByteSpan bytes);
 /// Is this the checksum of the block? `block` is header and payload.
 bool ChecksumMatches(ByteSpan block);
 
+/// How many bytes a payload says it comes to, unpacked; 0 where it does not say.
+uint64_t UnpackedSize(ByteSpan payload);
+
 /// Opens blocks. Keeps its buffers from one to the next.
 class BlockUnpacker {
  public:

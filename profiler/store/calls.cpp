@@ -40,6 +40,7 @@ Result<void> CallDecoder::Decode(const BlockUnpacker& block, RecordingSource::Ca
   ByteReader moves(block.column(kCallMoves));
   ByteReader stacks(block.column(kCallStacks));
   ByteReader times(block.column(kCallTimes));
+  if (moves.remaining() > kMaxCallEventsPerBlock) return Corrupt("a block of too many calls");
   while (!groups.empty()) {
     const uint64_t thread = groups.Varint();
     const uint64_t count = groups.Varint();

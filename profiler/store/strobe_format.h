@@ -170,13 +170,22 @@ constexpr DefinitionLimits LimitsFor(uint64_t file_size) {
   return {.definitions = std::min(kMostLimits.definitions, kLimitsOfAny.definitions + earned),
           .string_bytes = std::min(kMostLimits.string_bytes, kLimitsOfAny.string_bytes + earned)};
 }
-/// How large a file must be for a reader to take so much of it, which is no more than kMostLimits.
-constexpr uint64_t SizeFor(DefinitionLimits taken) {
-  const auto size = [](uint64_t wanted, uint64_t free) {
-    return (wanted - std::min(wanted, free) + kDefinitionsPerByte - 1) / kDefinitionsPerByte;
+/// How many bytes the payloads of its blocks may come to, unpacked. Samples that are all alike are
+/// packed 700 to 1; real ones 5 to 1.
+inline constexpr uint64_t kUnpackedOfAny = uint64_t{1} << 30;
+inline constexpr uint64_t kUnpackedPerByte = 1024;
+constexpr uint64_t MostUnpackedFor(uint64_t file_size) {
+  return kUnpackedOfAny + std::min(file_size, uint64_t{1} << 50) * kUnpackedPerByte;
+}
+/// How large a file must be for a reader to take so much of it: `taken` is no more than
+/// kMostLimits.
+constexpr uint64_t SizeFor(DefinitionLimits taken, uint64_t unpacked) {
+  const auto size = [](uint64_t wanted, uint64_t free, uint64_t per_byte) {
+    return (wanted - std::min(wanted, free) + per_byte - 1) / per_byte;
   };
-  return std::max(size(taken.definitions, kLimitsOfAny.definitions),
-                  size(taken.string_bytes, kLimitsOfAny.string_bytes));
+  return std::max({size(taken.definitions, kLimitsOfAny.definitions, kDefinitionsPerByte),
+                   size(taken.string_bytes, kLimitsOfAny.string_bytes, kDefinitionsPerByte),
+                   size(unpacked, kUnpackedOfAny, kUnpackedPerByte)});
 }
 
 }  // namespace pystrobe::store

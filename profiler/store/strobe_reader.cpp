@@ -146,6 +146,8 @@ class StrobeFile::Impl {
                             FunctionRef<Result<void>(const BlockUnpacker&)> decode) const;
   /// Takes a data or end block. Fails when it cannot be understood.
   Result<void> LoadBlock(const Block& block, BlockUnpacker& unpacker, DefinitionDecoder& decoder);
+  /// Fails where all that is to be unpacked is more than can be in earnest.
+  Result<void> CountUnpacked(const Block& block);
 
   ScopedFd fd_;
   std::string name_;
@@ -154,7 +156,9 @@ class StrobeFile::Impl {
   Tables tables_;
   Quality quality_;
   std::string cut_off_;
-  uint64_t end_ = 0;  // of the blocks that were taken
+  uint64_t most_unpacked_ = 0;
+  uint64_t unpacked_ = 0;  // what those blocks come to
+  uint64_t end_ = 0;       // of the blocks that were taken
 };
 
 Result<void> StrobeFile::Impl::Load() {
@@ -179,6 +183,7 @@ Result<void> StrobeFile::Impl::Load() {
   BlockUnpacker unpacker;
   if (auto head = LoadHead(scanner, unpacker); !head) return head;
   DefinitionDecoder decoder(LimitsFor(size));
+  most_unpacked_ = MostUnpackedFor(size);
   end_ = scanner.offset();
   while (!quality_.complete) {
     const auto block = scanner.Next();
@@ -219,6 +224,7 @@ Result<void> StrobeFile::Impl::LoadHead(BlockScanner& scanner, BlockUnpacker& un
 
 Result<void> StrobeFile::Impl::LoadBlock(const Block& block, BlockUnpacker& unpacker,
                                          DefinitionDecoder& decoder) {
+  if (auto done = CountUnpacked(block); !done) return done;
   const bool end = block.type == static_cast<uint8_t>(BlockType::kEnd);
   if (!end && block.type != static_cast<uint8_t>(BlockType::kData)) {
     if (!MayBeSkipped(block.type)) cut_off_ = NewerBlock(block);
@@ -229,6 +235,15 @@ Result<void> StrobeFile::Impl::LoadBlock(const Block& block, BlockUnpacker& unpa
   if (auto done = ParseQuality(unpacker.column(kQualityColumn), quality_); !done) return done;
   quality_.complete = end;
   return {};
+}
+
+Result<void> StrobeFile::Impl::CountUnpacked(const Block& block) {
+  if (block.type == static_cast<uint8_t>(BlockType::kPadding)) return {};
+  unpacked_ += std::min<uint64_t>(UnpackedSize(block.payload), kMaxPayload);
+  if (unpacked_ <= most_unpacked_) return {};
+  return Fail(ErrorCode::kCorrupt,
+              "blocks of more than {} bytes, unpacked: more than a file of this size can hold",
+              most_unpacked_);
 }
 
 Result<void> StrobeFile::Impl::ForEachSample(FunctionRef<void(const Sample&)> visit) const {

@@ -110,6 +110,7 @@ class StrobeWriter::Impl {
   std::string name_;
   std::optional<Error> failed_;
   uint64_t written_ = 0;
+  uint64_t unpacked_ = 0;  // what the payloads of what was written come to
   BlockPacker packer_;
   DefinitionEncoder definitions_;
   SampleEncoder samples_;
@@ -211,6 +212,7 @@ Result<void> StrobeWriter::Impl::PackAndWrite(BlockType type, std::span<Bytes> c
     return std::unexpected(block.error());
   }
   for (Bytes& column : columns) column.clear();
+  unpacked_ += UnpackedSize(block->subspan(kBlockHeaderSize));
   if (auto done = Pad(block->size()); !done) return done;
   return Write(*block);
 }
@@ -233,7 +235,7 @@ Result<void> StrobeWriter::Impl::RefuseTooMuch() {
 
 // Before the definitions, so that a file that is cut off can be read up to there all the same.
 Result<void> StrobeWriter::Impl::Pad(size_t block_size) {
-  const uint64_t wanted = SizeFor(definitions_.taken());
+  const uint64_t wanted = SizeFor(definitions_.taken(), unpacked_);
   while (written_ + block_size < wanted) {
     const uint64_t missing = wanted - written_ - block_size;
     const auto size = std::clamp<uint64_t>(missing, kBlockHeaderSize, kMaxPayload);

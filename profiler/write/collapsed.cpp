@@ -23,12 +23,14 @@ constexpr std::array<std::string_view, 3> kUnicodeLineEnds = {"\xC2\x85", "\xE2\
                                                               "\xE2\x80\xA9"};
 
 std::string WithoutSeparators(std::string_view text) {
-  std::string clean = OnOneLine(text);
-  std::ranges::replace(clean, ';', ':');
-  for (const std::string_view end : kUnicodeLineEnds) {
-    for (size_t at = 0; (at = clean.find(end, at)) != std::string::npos;) {
-      clean.replace(at, end.size(), 1, ' ');
-    }
+  const std::string line = OnOneLine(text);
+  std::string clean;
+  for (std::string_view rest = line; !rest.empty();) {
+    const auto end = std::ranges::find_if(
+        kUnicodeLineEnds, [rest](std::string_view one) { return rest.starts_with(one); });
+    const bool is_end = end != kUnicodeLineEnds.end();
+    clean += is_end ? ' ' : rest.front() == ';' ? ':' : rest.front();
+    rest.remove_prefix(is_end ? end->size() : 1);
   }
   return clean;
 }

@@ -9,14 +9,20 @@
 namespace pystrobe::write {
 
 FunctionStacks::FunctionStacks(const Tables& tables)
-    : nodes_(1), of_stack_(tables.stack_count()), function_count_(tables.function_count()) {
+    : nodes_(1),
+      depths_(1),
+      of_stack_(tables.stack_count()),
+      function_count_(tables.function_count()) {
   HashMap<uint64_t, uint32_t, PairHash> ids;
   for (uint32_t i = 1; i < tables.stack_count(); ++i) {
     const StackNode& stack = tables.stack(StackId{i});
     const Node node{of_stack_[ToIndex(stack.parent)], tables.frame(stack.frame).function};
     const uint64_t key = uint64_t{node.parent} << 32 | ToIndex(node.function);
     const auto [it, added] = ids.try_emplace(key, static_cast<uint32_t>(nodes_.size()));
-    if (added) nodes_.push_back(node);
+    if (added) {
+      nodes_.push_back(node);
+      depths_.push_back(depths_[node.parent] + 1);
+    }
     of_stack_[i] = it->second;
   }
 }

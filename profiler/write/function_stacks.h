@@ -24,6 +24,9 @@ class FunctionStacks {
   /// stable order.
   std::vector<FunctionId> FunctionsIn(std::vector<bool> marked) const;
 
+  /// How many functions those are.
+  uint32_t DepthOf(uint32_t stack) const { return depths_[stack]; }
+
   size_t size() const { return nodes_.size(); }
 
  private:
@@ -33,6 +36,7 @@ class FunctionStacks {
   };
 
   std::vector<Node> nodes_;
+  std::vector<uint32_t> depths_;    // of nodes_
   std::vector<uint32_t> of_stack_;  // by StackId
   std::vector<FunctionId> functions_;
   size_t function_count_;

@@ -4,6 +4,9 @@
 // proto/profile.proto; the field numbers below are its). One sample for each thread and stack, with
 // four values. Messages go out one by one, in the order of their field numbers as pprof's own
 // encoder writes them; ids and string indexes are given out as they are met.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <protozero/pbf_writer.hpp>
@@ -201,12 +204,13 @@ class PprofWriter {
 
   // Regions one within the other as a path; nothing where there are none.
   std::string EncodeRegionLabel(StackId stack) {
-    std::string path;
+    std::vector<std::string_view> names;
     for (StackId id = stack; id != kEmptyStack; id = tables_.stack(id).parent) {
       const Function& function = tables_.function(tables_.frame(tables_.stack(id).frame).function);
-      if (tables_.text(function.file) != kRegionFile) continue;
-      path = tables_.text(function.name) + (path.empty() ? "" : "/" + path);
+      if (tables_.text(function.file) == kRegionFile) names.push_back(tables_.text(function.name));
     }
+    std::ranges::reverse(names);
+    const std::string path = fmt::format("{}", fmt::join(names, "/"));
     std::string labels;
     if (path.empty()) return labels;
     Pbf sample(labels);

@@ -22,6 +22,7 @@
 #include "profiler/write/function_stacks.h"
 #include "profiler/write/json_writer.h"
 #include "profiler/write/labels.h"
+#include "profiler/write/stack_limit.h"
 
 namespace pystrobe::write {
 namespace {
@@ -70,6 +71,8 @@ class SpeedscopeWriter {
         profile_.recording->metadata().timeline && options_.mode == Mode::kWall;
     if (!has_each_call) {
       if (auto counted = CountRuns(); !counted) return counted;
+      auto possible = CheckFramesListed(Format::kSpeedscope, frames_listed_);
+      if (!possible) return possible;
     }
     json_.BeginObject();
     WriteHead();
@@ -118,6 +121,7 @@ class SpeedscopeWriter {
       if (summary.runs == 0) summary.start_ns = std::max<int64_t>(run.start_ns, 0);
       ++summary.runs;
       summary.weight_ns += run.weight_ns;
+      frames_listed_ += stacks_.DepthOf(run.stack);
     });
   }
 
@@ -270,8 +274,9 @@ class SpeedscopeWriter {
   OutputBuffer out_;
   JsonWriter json_;
   FunctionStacks stacks_;
-  std::vector<size_t> slot_of_thread_;       // by ThreadIndex
-  std::vector<ThreadSummary> summaries_;     // by slot
+  std::vector<size_t> slot_of_thread_;    // by ThreadIndex
+  std::vector<ThreadSummary> summaries_;  // by slot
+  uint64_t frames_listed_ = 0;
   std::vector<uint32_t> frame_of_function_;  // by FunctionId: place in shared.frames
 };
 

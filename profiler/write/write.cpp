@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "profiler/write/stack_limit.h"
 #include "profiler/write/writer.h"
 
 namespace pystrobe::write {
@@ -14,6 +15,11 @@ Result<void> Write(Format format, const Profile& profile, const WriteOptions& op
     return FailWithHint(
         ErrorCode::kInvalidArgument, "Trace the program again: pystrobe trace --timeline.",
         "{} holds when each call was made, which this recording does not tell", FormatName(format));
+  }
+  const bool lists_stacks =
+      format == Format::kPprof || format == Format::kCollapsed || format == Format::kJson;
+  if (lists_stacks) {
+    if (auto possible = CheckStacksListed(format, profile); !possible) return possible;
   }
   switch (format) {
     case Format::kHtml:

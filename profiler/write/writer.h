@@ -62,7 +62,8 @@ std::string HowToOpen(Format format, std::string_view file_name);
 std::string ShellQuoted(std::string_view word);
 
 /// Writes `profile`. Fails with kInvalidArgument for kStrobe, which is no foreign format, and for
-/// formats of calls or of timelines where the recording has none.
+/// formats of calls or of timelines where the recording has none, or where what they would list is
+/// beyond all measure (stack_limit.h).
 Result<void> Write(Format format, const Profile& profile, const WriteOptions& options,
                    Output& output);
 

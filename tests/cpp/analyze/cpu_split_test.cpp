@@ -66,6 +66,20 @@ TEST_F(CpuSplitTest, WhatAFunctionCallsInCIsItsOwn) {
   EXPECT_EQ(times.functions[1].cpu, (CpuSplit{.python_ns = 8, .kernel_ns = 6}));
 }
 
+// To go up to Python from each of them would take hours.
+TEST_F(CpuSplitTest, StacksOfAMillionCFunctionsAreLookedAtOnceEach) {
+  constexpr uint64_t kDepth = 1'000'000;
+  const FrameId frame = testing::MakeFrame(tables(), kInflate);
+  StackId stack = MakeStack(tables(), {{"main", 1}});
+  for (uint64_t depth = 0; depth < kDepth; ++depth) {
+    stack = tables().Push(stack, frame);
+    recording_.Add({.time_ns = 1, .cpu_ns = 2, .thread = thread_, .stack = stack});
+  }
+  const SplitTimes times = Split();
+  ASSERT_EQ(times.functions.size(), 1U);
+  EXPECT_EQ(times.functions[0].cpu, (CpuSplit{.native_ns = 2 * kDepth}));
+}
+
 TEST_F(CpuSplitTest, AThreadWithoutPythonIsInTheTotalOnly) {
   Add({kInflate}, 10);
   Add({}, 5);

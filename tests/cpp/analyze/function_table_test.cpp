@@ -140,5 +140,23 @@ TEST_F(FunctionTableTest, DeepRecursionAndManyStacksAreSummedRight) {
   EXPECT_EQ(rows[1].hottest_line, 7U);
 }
 
+// Of equal times: to compare such names for each pair of functions would take hours.
+TEST_F(FunctionTableTest, ManyFunctionsMayHaveOneLongName) {
+  constexpr uint32_t kFunctions = 300'000;
+  const std::string same(1 << 20, 'x');
+  const StringId names[] = {tables().Intern(same + "b"), tables().Intern(same + "a")};
+  for (uint32_t i = 0; i < kFunctions; ++i) {
+    const FunctionId function = tables().Intern(Function{names[i % 2], kEmptyString, i});
+    Add(tables().Push(kEmptyStack, tables().Intern(Frame{function, i})), 5, 0);
+  }
+  const std::vector<FunctionRow> rows = Table(Mode::kWall);
+  ASSERT_EQ(rows.size(), kFunctions);
+  EXPECT_EQ(ToIndex(rows[0].function), 1U);
+  EXPECT_EQ(ToIndex(rows[1].function), 3U);
+  EXPECT_EQ(ToIndex(rows[kFunctions / 2].function), 0U);
+  const CallTree tree = BuildCallTree(tables(), profile_.threads, Mode::kWall);
+  EXPECT_EQ(ToIndex(tree.nodes[tree.nodes[0].children[0]].function), 1U);
+}
+
 }  // namespace
 }  // namespace pystrobe

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "profiler/store/block.h"
+#include "profiler/store/calls.h"
 #include "profiler/store/facts.h"
 #include "profiler/store/strobe.h"
 #include "profiler/store/strobe_format.h"
@@ -218,7 +219,7 @@ TEST(Damage, AFileOfTheSizeForItsDefinitionsIsTaken) {
   for (uint64_t count = 1; count <= kMostLimits.string_bytes; count = count * 5 + 1) {
     const DefinitionLimits taken{.definitions = std::min(count, kMostLimits.definitions),
                                  .string_bytes = count};
-    const uint64_t size = SizeFor(taken);
+    const uint64_t size = SizeFor(taken, 0);
     EXPECT_GE(LimitsFor(size).definitions, taken.definitions);
     EXPECT_GE(LimitsFor(size).string_bytes, taken.string_bytes);
     if (size == 0) continue;
@@ -226,7 +227,43 @@ TEST(Damage, AFileOfTheSizeForItsDefinitionsIsTaken) {
     EXPECT_TRUE(smaller.definitions < taken.definitions ||
                 smaller.string_bytes < taken.string_bytes);
   }
-  EXPECT_GE(LimitsFor(SizeFor(kMostLimits)).string_bytes, kMostLimits.string_bytes);
+  EXPECT_GE(LimitsFor(SizeFor(kMostLimits, 0)).string_bytes, kMostLimits.string_bytes);
+}
+
+TEST(Damage, WhatIsToBeUnpackedIsLimitedByTheSizeOfTheFile) {
+  // A column that a later version may have.
+  std::vector<Bytes> columns(kColumnCount + 1);
+  AppendQuality(columns[kQualityColumn], {}, {});
+  columns[kColumnCount].assign(kMaxPayload - 1000, 0);
+  const std::string block = Packed(BlockType::kData, columns);
+  std::string file = Head();
+  for (int i = 0; i < 100; ++i) file += block;
+  const auto opened = OpenStrobe(file);
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_THAT((*opened)->cut_off(), HasSubstr("more than a file of this size can hold"));
+}
+
+TEST(Damage, ABlockOfCallsHasNoMoreThanAWriterPuts) {
+  Tables tables;
+  const StackId stack = testing::MakeStack(tables, {{"f"}});
+  const ThreadIndex thread = testing::MakeThread(tables, 1, "MainThread");
+  const auto is_read = [&](size_t pairs) {
+    std::vector<CallEvent> calls;
+    for (size_t i = 0; i < pairs; ++i) {
+      calls.push_back({static_cast<int64_t>(i), stack});
+      calls.push_back({static_cast<int64_t>(i), kEmptyStack});
+    }
+    CallColumns columns;
+    CallEncoder().Encode(thread, calls, tables, columns);
+    BlockPacker packer;
+    const auto block = packer.Pack(BlockType::kCalls, columns);
+    BlockUnpacker unpacker;
+    EXPECT_TRUE(unpacker.Unpack(block->subspan(kBlockHeaderSize)));
+    const auto ignore = [](ThreadIndex, std::span<const CallEvent>) {};
+    return CallDecoder(tables).Decode(unpacker, ignore).has_value();
+  };
+  EXPECT_TRUE(is_read(kMaxCallEventsPerBlock / 2));
+  EXPECT_FALSE(is_read(kMaxCallEventsPerBlock / 2 + 1));
 }
 
 // Nothing real is packed more densely: a recursion as deep as Python allows by default, entered

@@ -110,5 +110,19 @@ TEST(CollapsedTest, DeepAndWide) {
   EXPECT_THAT(Lines(WrittenExample(WriteCollapsed, "wide")), SizeIs(100'000));
 }
 
+// One after the other taken out of the middle of such a name would take hours.
+TEST(CollapsedTest, ANameMayBeManyLines) {
+  std::string name;
+  for (int i = 0; i < 4'000'000; ++i) name += "\xC2\x85";
+  MemoryRecording recording;
+  Tables& tables = recording.mutable_tables();
+  const ThreadIndex thread = MakeThread(tables, 1, "MainThread");
+  recording.Add({.time_ns = 1,
+                 .wall_ns = 1,
+                 .thread = thread,
+                 .stack = MakeStack(tables, {{name, 1, "a;b"}})});
+  EXPECT_EQ(Written(WriteCollapsed, recording), std::string(4'000'000, ' ') + " (a:b:1) 1\n");
+}
+
 }  // namespace
 }  // namespace pystrobe::write
