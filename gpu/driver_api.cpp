@@ -2,7 +2,8 @@
 #include "gpu/driver_api.h"
 
 #include <array>
-#include <mutex>
+#include <atomic>
+#include <memory>
 
 #include "gpu/library.h"
 
@@ -52,8 +53,9 @@ Result<DriverApi> Find() {
 std::string HintOf(CUresult result) {
   switch (result) {
     case CUDA_ERROR_NOT_INITIALIZED:
-      return "CUDA is not initialised here. A child made by fork() has no use of its parent's: "
-             "start processes with the method \"spawn\" or \"forkserver\".";
+      return "CUDA is not initialised here. If this is a child made by fork(), it has no use of "
+             "its "
+             "parent's: start processes with the method \"spawn\" or \"forkserver\".";
     case CUDA_ERROR_NO_DEVICE:
       return "Is there a device, and does CUDA_VISIBLE_DEVICES name it?";
     case CUDA_ERROR_OUT_OF_MEMORY:
@@ -61,6 +63,14 @@ std::string HintOf(CUresult result) {
     case CUDA_ERROR_INVALID_HANDLE:
     case CUDA_ERROR_CONTEXT_IS_DESTROYED:
       return "Was the stream destroyed, or the device reset, meanwhile?";
+    case CUDA_ERROR_NOT_SUPPORTED:
+      return "Where a stream cannot be held back, hold_back=False measures with the launches.";
+    case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+      return "Our kernels are compiled by the driver: it needs its libnvidia-ptxjitcompiler.so.1, "
+             "and a "
+             "device of compute capability 6.0 or later.";
+    case CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
     case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
     case CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
     case CUDA_ERROR_CAPTURED_EVENT:
@@ -77,15 +87,14 @@ std::string HintOf(CUresult result) {
 }  // namespace
 
 Result<const DriverApi*> DriverApi::Load() {
-  static std::mutex mutex;
-  static const DriverApi* found = nullptr;
-  const std::lock_guard lock(mutex);
-  if (found == nullptr) {
-    auto api = Find();
-    if (!api) return std::unexpected(std::move(api.error()));
-    found = new DriverApi(*api);
-  }
-  return found;
+  // No lock: a child of fork() might find it taken for ever.
+  static std::atomic<const DriverApi*> found{nullptr};
+  if (const DriverApi* known = found.load()) return known;
+  auto api = Find();
+  if (!api) return std::unexpected(std::move(api.error()));
+  auto own = std::make_unique<const DriverApi>(*api);
+  const DriverApi* expected = nullptr;
+  return found.compare_exchange_strong(expected, own.get()) ? own.release() : expected;
 }
 
 Error DriverApi::ErrorOf(CUresult result, std::string_view what) const {

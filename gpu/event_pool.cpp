@@ -3,8 +3,6 @@
 
 #include <unistd.h>
 
-#include <utility>
-
 namespace pystrobe::gpu {
 
 EventPool& EventPool::Shared() {
@@ -15,7 +13,7 @@ EventPool& EventPool::Shared() {
 Result<Event> EventPool::Take(const DriverApi& cuda, const ScopedContext& scope) {
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(owner_, getpid()) != getpid()) free_.clear();
+    if (owner_.exchange(getpid()) != getpid()) free_.clear();
     auto& free = free_[scope.id()];
     if (!free.empty()) {
       const Event event = free.back();
@@ -30,8 +28,9 @@ Result<Event> EventPool::Take(const DriverApi& cuda, const ScopedContext& scope)
 }
 
 void EventPool::GiveBack(Event event, uint64_t context_id) {
+  if (owner_.load() != getpid()) return;
   const std::lock_guard lock(mutex_);
-  if (owner_ == getpid()) free_[context_id].push_back(event);
+  free_[context_id].push_back(event);
 }
 
 }  // namespace pystrobe::gpu

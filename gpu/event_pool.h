@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
@@ -30,7 +31,8 @@ class EventPool {
 
  private:
   std::mutex mutex_;
-  pid_t owner_ = 0;  // a child of fork() has no use of its parent's
+  // A child of fork() has no use of its parent's, and may find the lock taken for ever.
+  std::atomic<pid_t> owner_{0};
   std::unordered_map<uint64_t, std::vector<Event>> free_;
 };
 

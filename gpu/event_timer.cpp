@@ -34,6 +34,14 @@ Result<void> CheckNotCaptured(const DriverApi& cuda, Stream stream) {
 
 }  // namespace
 
+Result<void> EventTimer::Prepare(Stream stream) {
+  const auto cuda = DriverApi::Load();
+  if (!cuda) return std::unexpected(cuda.error());
+  const auto scope = ScopedContext::Of(**cuda, stream);
+  if (!scope) return std::unexpected(scope.error());
+  return CheckNotCaptured(**cuda, stream);
+}
+
 Result<EventTimer> EventTimer::Start(Stream stream) {
   const auto cuda = DriverApi::Load();
   if (!cuda) return std::unexpected(cuda.error());
@@ -77,8 +85,13 @@ EventTimer::~EventTimer() {
 Result<void> EventTimer::Stop() {
   const auto cuda = DriverApi::Load();
   if (!cuda) return std::unexpected(cuda.error());
+  if (end_ != nullptr || failed_) {
+    return FailWithHint(ErrorCode::kInvalidArgument, "Time each block with a timer of its own.",
+                        "the timer has ended already");
+  }
   failed_ = true;
-  const auto scope = ScopedContext::Of(**cuda, stream_);
+  // The default stream is that of the context of the beginning, whatever is current now.
+  const auto scope = ScopedContext::Of(**cuda, context_);
   if (!scope) return std::unexpected(scope.error());
   const auto event = RecordOne(**cuda, *scope, stream_);
   if (!event) return std::unexpected(event.error());
@@ -142,6 +155,7 @@ Result<void> EventTimer::Synchronize(Stream stream) {
   if (!cuda) return std::unexpected(cuda.error());
   const auto scope = ScopedContext::Of(**cuda, stream);
   if (!scope) return std::unexpected(scope.error());
+  if (auto done = CheckNotCaptured(**cuda, stream); !done) return done;
   return (*cuda)->Check((*cuda)->cuStreamSynchronize(stream), "waiting for the stream");
 }
 

@@ -16,6 +16,8 @@ namespace pystrobe::gpu {
 /// microsecond (cuEventElapsedTime in <cuda.h>). [one thread at a time]
 class EventTimer {
  public:
+  /// Makes the context where there is none yet, which takes long: then Start does not.
+  static Result<void> Prepare(Stream stream);
   /// Records the first event. Of a stream that is being captured into a graph it fails.
   static Result<EventTimer> Start(Stream stream);
 
@@ -23,7 +25,7 @@ class EventTimer {
   EventTimer& operator=(EventTimer&& other) noexcept;
   ~EventTimer();
 
-  /// Records the second one. Fails where the stream is gone: then there is nothing to read.
+  /// Records the second one, once. Fails where the stream is gone: then there is nothing to read.
   Result<void> Stop();
   /// Seconds; nullopt while the device has not come to the second event. Waits for nothing.
   Result<std::optional<double>> Read();

@@ -15,6 +15,8 @@
 namespace pystrobe::gpu {
 namespace {
 
+// So many samples without one that was not left out: there will be none.
+constexpr size_t kAlwaysLow = 10;
 // To cool, after one sample that was left out, and after so many in a row.
 constexpr Nanoseconds kPause = std::chrono::milliseconds(50);
 constexpr Nanoseconds kLongestPause = std::chrono::milliseconds(500);
@@ -55,11 +57,18 @@ struct Sample {
 
 class EmptyWork : public Workload {
  public:
-  EmptyWork(ProbeKernels& kernels, Stream stream) : kernels_(kernels), stream_(stream) {}
-  bool Run() override { return kernels_.LaunchEmpty(stream_).has_value(); }
+  EmptyWork(ProbeKernels& kernels, const DriverApi& cuda, Context context, Stream stream)
+      : kernels_(kernels), cuda_(cuda), context_(context), stream_(stream) {}
+  Result<void> Run() override {
+    const auto scope = ScopedContext::Of(cuda_, context_);
+    if (!scope) return std::unexpected(scope.error());
+    return kernels_.LaunchEmpty(stream_);
+  }
 
  private:
   ProbeKernels& kernels_;
+  const DriverApi& cuda_;
+  Context context_;
   Stream stream_;
 };
 
@@ -67,6 +76,7 @@ class EmptyWork : public Workload {
 class Meter {
  public:
   static Result<std::unique_ptr<Meter>> Make(const DriverApi& cuda, const MeasureOptions& options);
+  ~Meter();
 
   Result<void> WarmUp(Workload& work);
   Result<Sample> Take(Workload& work);
@@ -75,17 +85,19 @@ class Meter {
   bool IsLow(const Sample& sample) const {
     return sample.clock_hz && *sample.clock_hz < options_.low_clock * top_clock_hz_;
   }
+  void Rest(Nanoseconds time) const;
 
  private:
-  Meter(const DriverApi& cuda, const MeasureOptions& options, ScopedContext scope)
-      : cuda_(cuda), options_(options), scope_(std::move(scope)) {}
+  Meter(const DriverApi& cuda, const MeasureOptions& options, Context context)
+      : cuda_(cuda), options_(options), context_(context) {}
   Result<void> Prepare();
-  Result<void> Run(Workload& work) const;
+  Result<void> PutBefore();
+  Result<void> PutAfter();
   Result<Sample> TakeHeldBack(Workload& work);
 
   const DriverApi& cuda_;
   const MeasureOptions options_;
-  ScopedContext scope_;
+  const Context context_;  // of the stream; current in calls of ours alone
   double top_clock_hz_ = 0;
   std::unique_ptr<ProbeKernels> kernels_;
   std::unique_ptr<CacheFlush> flush_;
@@ -93,11 +105,19 @@ class Meter {
 };
 
 Result<std::unique_ptr<Meter>> Meter::Make(const DriverApi& cuda, const MeasureOptions& options) {
-  auto scope = ScopedContext::Of(cuda, options.stream);
+  if (auto done = EventTimer::Prepare(options.stream); !done) return std::unexpected(done.error());
+  const auto scope = ScopedContext::Of(cuda, options.stream);
   if (!scope) return std::unexpected(scope.error());
-  std::unique_ptr<Meter> meter(new Meter(cuda, options, *std::move(scope)));
+  std::unique_ptr<Meter> meter(new Meter(cuda, options, scope->context()));
   if (auto done = meter->Prepare(); !done) return std::unexpected(done.error());
   return meter;
+}
+
+Meter::~Meter() {
+  const auto scope = ScopedContext::Of(cuda_, context_);
+  gate_.reset();
+  flush_.reset();
+  kernels_.reset();
 }
 
 Result<void> Meter::Prepare() {
@@ -129,23 +149,37 @@ Result<void> Meter::Prepare() {
   return {};
 }
 
-Result<void> Meter::Run(Workload& work) const {
-  if (work.Run()) return {};
-  return Fail(ErrorCode::kGpu, "the work that was to be measured failed");
+void Meter::Rest(Nanoseconds time) const {
+  (void)options_.wait([time]() -> Result<void> {
+    std::this_thread::sleep_for(time);
+    return {};
+  });
 }
 
 Result<void> Meter::WarmUp(Workload& work) {
   for (size_t i = 0; i < options_.num_warmups; ++i) {
-    if (auto done = Run(work); !done) return done;
+    if (auto done = work.Run(); !done) return done;
   }
-  return EventTimer::Synchronize(options_.stream);
+  return options_.wait([this] { return EventTimer::Synchronize(options_.stream); });
 }
 
-Result<Sample> Meter::Take(Workload& work) {
+Result<void> Meter::PutBefore() {
+  const auto scope = ScopedContext::Of(cuda_, context_);
+  if (!scope) return std::unexpected(scope.error());
   auto done = kernels_->LaunchNote(options_.stream, ProbeKernels::kFirst);
   if (done && flush_ != nullptr) done = flush_->Put(options_.stream);
   if (done && gate_ != nullptr) done = gate_->Close(options_.stream);
-  if (!done) return std::unexpected(done.error());
+  return done;
+}
+
+Result<void> Meter::PutAfter() {
+  const auto scope = ScopedContext::Of(cuda_, context_);
+  if (!scope) return std::unexpected(scope.error());
+  return kernels_->LaunchNote(options_.stream, ProbeKernels::kSecond);
+}
+
+Result<Sample> Meter::Take(Workload& work) {
+  if (auto done = PutBefore(); !done) return std::unexpected(done.error());
   auto sample = TakeHeldBack(work);
   const bool was_closed = gate_ == nullptr || gate_->Open();
   if (!sample) return sample;
@@ -153,9 +187,9 @@ Result<Sample> Meter::Take(Workload& work) {
     return FailWithHint(
         ErrorCode::kGpu,
         "Measure work that waits for the device, or that has more than about 500 launches, with "
-        "hold_back=False.",
+        "hold_back=False; work that is slow to launch with a longer patience=.",
         "the work took more than {} ms while its stream was held back: it waits for the device, "
-        "or puts more on it than the driver has room for",
+        "puts more on it than the driver has room for, or is slow",
         options_.patience / std::chrono::milliseconds(1));
   }
   return sample;
@@ -165,21 +199,22 @@ Result<Sample> Meter::TakeHeldBack(Workload& work) {
   auto timer = EventTimer::Start(options_.stream);
   if (!timer) return std::unexpected(timer.error());
   const Nanoseconds begin = MonotonicNow();
-  auto done = Run(work);
+  auto done = work.Run();
   const Nanoseconds took = MonotonicNow() - begin;
   if (done) done = timer->Stop();
-  if (done) done = kernels_->LaunchNote(options_.stream, ProbeKernels::kSecond);
+  if (done) done = PutAfter();
   if (!done) return std::unexpected(done.error());
   if (gate_ != nullptr) gate_->Open();
+  done = options_.wait([this] { return EventTimer::Synchronize(options_.stream); });
+  if (!done) return std::unexpected(done.error());
   const auto seconds = timer->Wait();
   if (!seconds) return std::unexpected(seconds.error());
-  if (done = EventTimer::Synchronize(options_.stream); !done) return std::unexpected(done.error());
   return Sample{*seconds, Seconds(took), kernels_->ClockBetweenNotes()};
 }
 
 Result<std::optional<double>> Meter::TakeEmpty() {
   if (gate_ == nullptr) return std::nullopt;
-  EmptyWork work(*kernels_, options_.stream);
+  EmptyWork work(*kernels_, cuda_, context_, options_.stream);
   std::vector<double> seconds;
   while (seconds.size() < kEmptySamples) {
     const auto sample = Take(work);
@@ -204,29 +239,29 @@ struct Progress {
     if (sample.clock_hz) clocks.push_back(*sample.clock_hz);
     low_in_a_row = 0;
   }
-  void LeaveOut() {
+  /// For how long to rest then.
+  Nanoseconds LeaveOut() {
     ++measured.throttled;
-    ++low_in_a_row;
-    const auto in_a_row = static_cast<Nanoseconds::rep>(low_in_a_row);
-    std::this_thread::sleep_for(std::min(kPause * in_a_row, kLongestPause));
+    const auto in_a_row = static_cast<Nanoseconds::rep>(++low_in_a_row);
+    return std::min(kPause * in_a_row, kLongestPause);
   }
+  bool IsAlwaysLow() const { return clocks.empty() && low_in_a_row >= kAlwaysLow; }
 };
 
-// A round more for those that have not enough. True while there are any.
-Result<bool> TakeRound(Meter& meter, std::vector<Progress>& all) {
-  bool goes_on = false;
-  for (Progress& progress : all) {
-    if (progress.rule.IsMet()) continue;
-    goes_on = true;
-    const auto sample = meter.Take(*progress.work);
-    if (!sample) return std::unexpected(sample.error());
-    if (meter.IsLow(*sample)) {
-      progress.LeaveOut();
-    } else {
-      progress.Add(*sample);
-    }
+Result<void> TakeOne(Meter& meter, Progress& progress) {
+  const auto sample = meter.Take(*progress.work);
+  if (!sample) return std::unexpected(sample.error());
+  if (meter.IsLow(*sample)) {
+    meter.Rest(progress.LeaveOut());
+  } else {
+    progress.Add(*sample);
   }
-  return goes_on;
+  return {};
+}
+
+bool HaveEnough(const std::vector<Progress>& all) {
+  return std::ranges::all_of(
+      all, [](const Progress& one) { return one.rule.IsMet() || one.IsAlwaysLow(); });
 }
 
 }  // namespace
@@ -246,13 +281,13 @@ Result<std::vector<Measurement>> MeasureInTurn(std::span<Workload* const> worklo
   const auto empty = meter.TakeEmpty();
   if (!empty) return std::unexpected(empty.error());
   const Nanoseconds begin = MonotonicNow();
-  bool goes_on = true, in_time = true;
-  while (goes_on && in_time) {
-    const auto more = TakeRound(meter, all);
-    if (!more) return std::unexpected(more.error());
-    goes_on = *more;
-    in_time = Seconds(MonotonicNow() - begin) < options.time_cap_seconds;
-  }
+  // The cap is for each of them.
+  const double most = options.time_cap_seconds * static_cast<double>(all.size());
+  do {
+    for (Progress& progress : all) {
+      if (auto done = TakeOne(meter, progress); !done) return std::unexpected(done.error());
+    }
+  } while (!HaveEnough(all) && Seconds(MonotonicNow() - begin) < most);
   std::vector<Measurement> measured;
   for (Progress& progress : all) {
     if (progress.measured.gpu_seconds.empty()) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "gpu/handles.h"
 #include "profiler/base/clock.h"
 #include "profiler/base/error.h"
+#include "profiler/base/function_ref.h"
 
 namespace pystrobe::gpu {
 
@@ -20,10 +22,12 @@ namespace pystrobe::gpu {
 class Workload {
  public:
   virtual ~Workload() = default;
-  /// Puts the work on the stream. False ends the measurement, with nothing of it: the work failed,
-  /// which its owner knows more of.
-  virtual bool Run() = 0;
+  /// Puts the work on the stream. Fails where the work does; that ends the measurement.
+  virtual Result<void> Run() = 0;
 };
+
+/// Calls what waits for the device, or for time to pass: here what Run needs may be let go.
+using Wait = std::function<Result<void>(FunctionRef<Result<void>()> waits)>;
 
 struct MeasureOptions {
   Stream stream = nullptr;
@@ -37,6 +41,7 @@ struct MeasureOptions {
   /// Samples are left out where a multiprocessor ran below so much of the clock that it can have.
   double low_clock = 0.75;
   Nanoseconds patience = std::chrono::seconds(2);  ///< a stream is held back no longer
+  Wait wait = [](FunctionRef<Result<void>()> waits) { return waits(); };
 };
 
 struct Measurement {
@@ -54,11 +59,12 @@ struct Measurement {
   std::optional<double> clock_hz;  ///< median over the samples, where it can be told
 };
 
-/// Measures each workload, one sample of each in turn, until all of them have enough. A sample is:
-/// the device's cache flushed, the stream held back, an event, Run, an event, the stream let go,
-/// and the wait until all is done. After one that is left out the device is given time to cool.
-/// Fails where all of them are, and where Run waits for the device that is held back.
-/// [a thread with no lock that Run needs: it waits for the device]
+/// Measures each workload, one sample of each in turn, until all of them have enough: all of them
+/// as many, but for those left out. A sample is: the device's cache flushed, the stream held back,
+/// an event, Run, an event, the stream let go, and the wait until all is done. After one that is
+/// left out the device is given time to cool. Fails where all of them are, where Run waits for the
+/// device that is held back, and of a stream that is captured. In Run the context is current that
+/// was before. [one thread]
 Result<std::vector<Measurement>> MeasureInTurn(std::span<Workload* const> workloads,
                                                const MeasureOptions& options);
 

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/scoped_context.h"
 
+#include <atomic>
 #include <utility>
 
 namespace pystrobe::gpu {
 namespace {
 
-// It is not released: programs that use the runtime keep theirs too.
+// Once: it is not released, as programs that use the runtime keep theirs too.
 Result<Context> MakePrimary(const DriverApi& cuda) {
+  static std::atomic<Context> made{nullptr};
+  unsigned long long id = 0;
+  if (const Context known = made.load()) {
+    if (cuda.cuCtxGetId(known, &id) == CUDA_SUCCESS) return known;
+  }
   CUdevice device = 0;
   Context context = nullptr;
   auto done = cuda.Check(cuda.cuInit(0), "initialising the CUDA driver");
@@ -16,6 +22,7 @@ Result<Context> MakePrimary(const DriverApi& cuda) {
     done = cuda.Check(cuda.cuDevicePrimaryCtxRetain(&context, device), "making its context");
   }
   if (!done) return std::unexpected(done.error());
+  made.store(context);
   return context;
 }
 

@@ -9,7 +9,6 @@ namespace pystrobe::gpu {
 namespace {
 
 constexpr double kSettled = 0.05;
-constexpr size_t kFewestToCompare = 5;
 
 double Quantile(std::span<const double> sorted, double share) {
   const double position = share * static_cast<double>(sorted.size() - 1);

@@ -21,7 +21,8 @@ Summary Summarize(std::span<const double> seconds);
 
 /// How probable a difference at least as great as that of the two sets is if they are of one kind:
 /// the two-sided p-value of Mann and Whitney's U test, by its normal approximation with ties
-/// corrected. 1 where one of them has fewer than five.
+/// corrected. 1 where one of them has fewer than kFewestToCompare.
+inline constexpr size_t kFewestToCompare = 5;
 double PValueOfDifference(std::span<const double> some, std::span<const double> others);
 
 /// When to stop: as nvbench's criterion `stdrel` does. Times are many enough once they are

@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -72,19 +73,20 @@ py::list Devices() {
   return devices;
 }
 
-/// Calls a function of Python, and keeps what it raises.
+/// Calls a function of Python, and keeps what it raises. [GIL held]
 class Call : public gpu::Workload {
  public:
   explicit Call(py::function function) : function_(std::move(function)) {}
-  bool Run() override {
-    const py::gil_scoped_acquire acquired;
+  Result<void> Run() override {
     try {
       function_();
+      // Functions of C hear of no signal.
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     } catch (py::error_already_set& error) {
       raised_ = std::make_unique<py::error_already_set>(std::move(error));
-      return false;
+      return Fail(ErrorCode::kGpu, "the work that was to be measured failed");
     }
-    return true;
+    return {};
   }
   void RaiseAgain() {
     if (raised_ == nullptr) return;
@@ -106,17 +108,17 @@ py::dict ToDict(gpu::Measurement& measured) {
       py::arg("clock_hz") = measured.clock_hz);
 }
 
-py::list Measure(const std::vector<py::function>& functions, const gpu::MeasureOptions& options) {
+py::list Measure(const std::vector<py::function>& functions, gpu::MeasureOptions options) {
   std::vector<std::unique_ptr<Call>> calls;
   std::vector<gpu::Workload*> workloads;
   workloads.reserve(functions.size());
   for (const py::function& function : functions) {
     workloads.push_back(calls.emplace_back(std::make_unique<Call>(function)).get());
   }
-  auto measured = [&] {
-    const py::gil_scoped_release released;
-    return gpu::MeasureInTurn(workloads, options);
-  }();
+  // With the GIL held from the first event to the second: to wait for it would be in the time.
+  options.wait = [](FunctionRef<Result<void>()> waits) { return CallReleased(waits); };
+  Released([&] { return gpu::EventTimer::Prepare(options.stream); });
+  auto measured = gpu::MeasureInTurn(workloads, options);
   for (const auto& call : calls) call->RaiseAgain();
   py::list all;
   for (gpu::Measurement& one : ValueOrRaise(std::move(measured))) all.append(ToDict(one));
@@ -172,19 +174,40 @@ void DefineRange(py::module_& module) {
 }
 
 /// A timer that can be made before what it times, so that little is between that and its events.
+/// These are recorded with the GIL held: to wait for that would be in the time.
 class Timer {
  public:
-  explicit Timer(uintptr_t stream) : stream_(ToStream(stream)) {}
-  void Start() {
-    timer_.emplace(Released([&] { return gpu::EventTimer::Start(stream_); }));
+  explicit Timer(uintptr_t stream) : stream_(ToStream(stream)) {
+    Released([&] { return gpu::EventTimer::Prepare(stream_); });
   }
+  void Start() {
+    if (timer_) throw py::value_error("the timer was started already");
+    timer_.emplace(ValueOf(gpu::EventTimer::Start(stream_)));
+  }
+  void Stop() { ValueOf(started().Stop()); }
+  std::optional<double> Read() {
+    gpu::EventTimer& timer = started();
+    return Released([&] {
+      const std::lock_guard one_at_a_time(mutex_);
+      return timer.Read();
+    });
+  }
+  double Wait() {
+    gpu::EventTimer& timer = started();
+    return Waiting([&] {
+      const std::lock_guard one_at_a_time(mutex_);
+      return timer.Wait();
+    });
+  }
+
+ private:
   gpu::EventTimer& started() {
     if (!timer_) throw py::value_error("the timer was not started");
     return *timer_;
   }
 
- private:
   gpu::Stream stream_;
+  std::mutex mutex_;  // once it has ended
   std::optional<gpu::EventTimer> timer_;
 };
 
@@ -192,9 +215,9 @@ void DefineTimer(py::module_& module) {
   py::class_<Timer>(module, "GpuTimer")
       .def(py::init<uintptr_t>(), py::arg("stream"))
       .def("start", &Timer::Start)
-      .def("stop", [](Timer& self) { Released([&] { return self.started().Stop(); }); })
-      .def("read", [](Timer& self) { return Released([&] { return self.started().Read(); }); })
-      .def("wait", [](Timer& self) { return Waiting([&] { return self.started().Wait(); }); });
+      .def("stop", &Timer::Stop)
+      .def("read", &Timer::Read)
+      .def("wait", &Timer::Wait);
 }
 
 }  // namespace
@@ -202,8 +225,8 @@ void DefineTimer(py::module_& module) {
 void DefineGpu(py::module_& module) {
   DefineTimer(module);
   DefineRange(module);
-  module.def("gpu_driver_version", [] { return ValueOrRaise(gpu::DriverVersion()); });
-  module.def("gpu_is_initialized", [] { return ValueOrRaise(gpu::IsInitialized()); });
+  module.def("gpu_driver_version", [] { return Released(&gpu::DriverVersion); });
+  module.def("gpu_is_initialized", [] { return Released(&gpu::IsInitialized); });
   module.def("gpu_devices", &Devices);
   module.def(
       "gpu_synchronize",

@@ -81,7 +81,7 @@ unsigned long long next_id = 1;
 double clock_share = 1;
 std::string fail_function;
 CUresult fail_result = CUDA_SUCCESS;
-std::atomic<uint64_t> launches{0}, live_events{0}, live_allocations{0};
+std::atomic<uint64_t> retains{0}, live_events{0}, live_allocations{0};
 thread_local std::vector<CUctx_st*> stack;
 
 int64_t Now() {
@@ -185,7 +185,7 @@ EXPORT void mock_fail_next(const char* function, int result) {
 EXPORT void mock_capture(CUstream_st* stream, int on) { stream->is_captured = on != 0; }
 /// The clock of the multiprocessors from now on, of the highest.
 EXPORT void mock_set_clock(double share) { clock_share = share; }
-EXPORT uint64_t mock_launches() { return launches; }
+EXPORT uint64_t mock_retains() { return retains; }
 EXPORT uint64_t mock_events() { return live_events; }
 EXPORT uint64_t mock_allocations() { return live_allocations; }
 EXPORT int mock_is_initialized() { return initialized_in == getpid(); }
@@ -279,6 +279,7 @@ EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice de
   BEGIN();
   auto& own = primary[static_cast<size_t>(device)];
   if (own == nullptr || own->is_gone) own = new CUctx_st{device, next_id++};
+  ++retains;
   *context = own;
   return CUDA_SUCCESS;
 }
@@ -339,8 +340,8 @@ EXPORT CUresult CUDAAPI cuCtxSynchronize() {
   WaitUntil([context = Current()] {
     bool done = true;
     for (CUstream_st* stream : streams) done &= stream->context != context || IsDone(*stream);
-    CUstream_st* const own = default_streams[context];
-    return done && (own == nullptr || IsDone(*own));
+    const auto own = default_streams.find(context);
+    return done && (own == default_streams.end() || IsDone(*own->second));
   });
   return CUDA_SUCCESS;
 }
@@ -531,7 +532,6 @@ EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned, unsigned, 
     return own->queue.size() < kRoom;
   });
   const std::lock_guard lock(mutex);
-  ++launches;
   Operation kernel;
   kernel.duration = function->nanoseconds;
   if (function->name == "pystrobe_note") {

@@ -9,11 +9,11 @@ import ctypes
 _cuda = ctypes.CDLL("libcuda.so.1")
 
 
-def begin() -> None:
+def begin(device: int = 0) -> None:
     """Has a context on this thread."""
     context = ctypes.c_void_p()
     assert _cuda.cuInit(0) == 0
-    assert _cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert _cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) == 0
     assert _cuda.cuCtxSetCurrent(context) == 0
 
 

@@ -306,6 +306,40 @@ def test_a_benchmark_tells_elapsed_time_and_the_devices() -> None:
     assert "of the GPU, mean of 4 trials" in text
 
 
+def test_a_benchmark_of_another_devices_stream_waits_for_that() -> None:
+    said = json.loads(
+        run(
+            """
+            t.begin(device=1)
+            stream = t.make_stream()
+            t.begin(device=0)
+            result = gpu.benchmark("there", lambda: t.launch(50_000, stream), stream=stream)
+            print(json.dumps([result.mean, result.gpu_mean]))
+            """,
+            MOCK_CUDA_DEVICES="2",
+        )
+    )
+    assert said[0] >= said[1] >= 0.05
+
+
+def test_the_device_may_change_within_a_block() -> None:
+    said = run(
+        """
+        t.begin(device=0)
+        with gpu.timer() as timer:
+            t.launch(3_000)
+            t.begin(device=1)
+        print(0.003 <= timer.wait() < 0.1)
+        for _ in range(3):
+            with gpu.timer() as other:
+                t.launch(3_000)
+            print(0.003 <= other.wait() < 0.1)
+        """,
+        MOCK_CUDA_DEVICES="2",
+    )
+    assert said.split() == ["True"] * 4
+
+
 def test_measure_keeps_the_launch_out_of_the_devices_time() -> None:
     said = json.loads(
         run(
@@ -443,15 +477,150 @@ def test_a_child_of_fork_is_told_why_it_cannot() -> None:
     assert 'the method "spawn" or "forkserver"' in said
 
 
-def test_importing_it_loads_no_library_of_a_gpus() -> None:
+def test_a_forked_child_is_not_stuck_where_other_threads_time(tmp_path: Path) -> None:
     said = run(
         """
-        maps = open("/proc/self/maps").read()
-        print("libcuda" in maps, "libcupti" in maps, "libnvidia" in maps)
+        import os, signal, threading
+        def tries():
+            while True:
+                try:
+                    with gpu.timer():
+                        pass
+                except pystrobe.GpuError:
+                    pass
+        for _ in range(3):
+            threading.Thread(target=tries, daemon=True).start()
+        for _ in range(20):
+            time.sleep(0.01)
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                print(gpu.Timer().seconds(), flush=True)
+                try:
+                    gpu.synchronize()
+                except pystrobe.GpuError:
+                    pass
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        print("all ended", flush=True)
+        os._exit(0)
         """,
         driver=False,
     )
-    assert said == "False False False"
+    assert said.endswith("all ended")
+
+
+def test_importing_it_loads_no_library_of_a_gpus() -> None:
+    said, _ = start(
+        """
+        print(*[line for line in open("/proc/self/maps") if "libcu" in line or "nvidia" in line])
+        """,
+        False,
+        {"LD_LIBRARY_PATH": str(MOCK)},
+    )
+    assert said == ""
+
+
+def test_a_program_that_is_taken_for_an_interpreter_is_not_begun_again_and_again() -> None:
+    said = run(
+        """
+        import os
+        sys.frozen = True
+        print(gpu.available(), gpu.why_not())
+        """
+    )
+    assert said.startswith("False there is no interpreter to ask the CUDA driver in")
+
+
+def test_what_else_the_child_prints_does_no_harm(tmp_path: Path) -> None:
+    interpreter = tmp_path / "python"
+    interpreter.write_text(f'#!/bin/sh\necho "[1, 2]"\nexec {sys.executable} "$@"\n')
+    interpreter.chmod(0o755)
+    liar = tmp_path / "liar"
+    liar.write_text("#!/bin/sh\necho null\necho null >&2\n")
+    liar.chmod(0o755)
+    assert run(f"sys.executable = {str(interpreter)!r}; print(gpu.why_not())") == "None"
+    said = run(f"sys.executable = {str(liar)!r}; print(gpu.why_not())")
+    assert said == "the CUDA driver could not be asked in a child of its own: null"
+
+
+def test_other_threads_that_are_busy_are_not_in_the_devices_time() -> None:
+    said = json.loads(
+        run(
+            """
+            import threading
+            t.begin()
+            t.launch(1)  # the kernel is found
+            def spin():
+                while True:
+                    pass
+            for _ in range(2):
+                threading.Thread(target=spin, daemon=True).start()
+            def look():
+                with gpu.timer() as timer:
+                    t.launch(50)
+                return timer.wait()
+            seconds = sorted(look() for _ in range(9))
+            measured = gpu.measure(lambda: t.launch(50), min_seconds=0, time_cap=3)
+            print(json.dumps([seconds[4], measured.cpu.median]), flush=True)
+            import os
+            os._exit(0)
+            """
+        )
+    )
+    # To have the lock again takes 5 ms and more. (ctypes lets go of it in each call.)
+    assert said[0] < 0.1
+    assert said[1] < 0.1
+
+
+def test_ctrl_c_is_heard_though_the_work_is_a_function_of_c() -> None:
+    said = run(
+        """
+        import os, signal, threading
+        t.begin()
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        begin = time.monotonic()
+        try:
+            gpu.measure(int, time_cap=60, min_seconds=60)
+        except KeyboardInterrupt:
+            print(time.monotonic() - begin < 20)
+        """
+    )
+    assert said == "True"
+
+
+def test_too_few_samples_have_no_verdict() -> None:
+    said = run(
+        """
+        t.begin()
+        both = {"slow": lambda: t.launch(900_000), "fast": lambda: t.launch(300_000)}
+        result = gpu.compare(both, time_cap=0.5, num_warmups=0)
+        print({result.verdict(one) for one in result.measurements})
+        print(" - " in result.table())
+        """
+    )
+    assert said.splitlines() == ["{'too few samples'}", "True"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (9.9996e-4, "1 ms"),
+        (1.2345e-6, "1.23 us"),
+        (5e-10, "0.5 ns"),
+        (0.9999, "1 s"),
+        (1234.5, "1234 s"),
+        (0, "0 ns"),
+    ],
+)
+def test_times_are_rounded_into_their_unit(seconds: float, text: str) -> None:
+    from pystrobe.gpu._format import format_seconds
+
+    assert format_seconds(seconds) == text
+
+
+def test_a_star_import_leaves_range_alone() -> None:
+    assert run("from pystrobe.gpu import *\nprint(list(range(2)))", driver=False) == "[0, 1]"
 
 
 RANGES = """

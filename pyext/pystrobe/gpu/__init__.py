@@ -19,9 +19,11 @@ from pystrobe.gpu._benchmark import Benchmark, benchmark
 from pystrobe.gpu._compare import Comparison, compare
 from pystrobe.gpu._devices import Device, available, devices, why_not
 from pystrobe.gpu._measure import Measurement, Summary, measure
-from pystrobe.gpu._range import range, range_pop, range_push
+from pystrobe.gpu._range import range as range
+from pystrobe.gpu._range import range_pop, range_push
 from pystrobe.gpu._timer import Timer, synchronize, timer
 
+# Not `range`: `import *` is not to take the built-in one away.
 __all__ = [
     "Benchmark",
     "Comparison",
@@ -34,7 +36,6 @@ __all__ = [
     "compare",
     "devices",
     "measure",
-    "range",
     "range_pop",
     "range_push",
     "synchronize",

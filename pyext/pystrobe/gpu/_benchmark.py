@@ -12,7 +12,6 @@ from pystrobe._errors import InvalidArgumentError
 from pystrobe.gpu._devices import available
 from pystrobe.gpu._format import format_seconds
 from pystrobe.gpu._stream import handle_of
-from pystrobe.gpu._timer import synchronize
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def benchmark(
     *,
     stream: object = None,
 ) -> Benchmark:
-    """Runs ``run`` some times, waiting for the device after each, and tells what it took.
+    """Runs ``run`` some times, waiting for its stream after each, and tells what it took.
 
     >>> print(gpu.benchmark("matmul", lambda: a @ b))
     matmul: 1.52 ms elapsed, 1.49 ms of the GPU, mean of 3 trials (1.51 ms to 1.53 ms)
@@ -70,24 +69,22 @@ def benchmark(
             "at least 0 warm-ups and 1 trial",
         )
     has_gpu = available()
+    handle = handle_of(stream) if has_gpu else 0
     for _ in range(num_warmups):
         run()
     if has_gpu:
-        synchronize()
+        _core.gpu_synchronize(handle)
     wall: list[float] = []
     device: list[float] = []
     for _ in range(num_trials):
-        if not has_gpu:
-            begin = time.perf_counter()
-            run()
-            wall.append(time.perf_counter() - begin)
-            continue
-        events = _core.GpuTimer(handle_of(stream))
+        events = _core.GpuTimer(handle) if has_gpu else None
         begin = time.perf_counter()
-        events.start()
-        run()
-        events.stop()
-        synchronize()
+        if events is None:
+            run()
+        else:
+            events.start()
+            run()
+            events.stop()
+            device.append(events.wait())
         wall.append(time.perf_counter() - begin)
-        device.append(events.wait())
     return Benchmark(description, tuple(wall), tuple(device) if has_gpu else None)

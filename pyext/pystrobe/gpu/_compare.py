@@ -10,13 +10,15 @@ from typing import Any
 
 from pystrobe import _core
 from pystrobe._errors import InvalidArgumentError
-from pystrobe.gpu._format import format_seconds, format_table
+from pystrobe.gpu._format import format_noise, format_seconds, format_table
 from pystrobe.gpu._measure import Measurement, measure_in_turn
 
-# Of all comparisons together.
+# Of all pairs together: which is the fastest is known only afterwards.
 _SIGNIFICANCE = 0.01
-# What is proved to differ by less is no reason to choose.
+# Medians that differ by less are no reason to choose.
 _NEGLIGIBLE = 0.01
+# No fewer tell anything.
+_FEWEST = 5
 
 
 @dataclass(frozen=True)
@@ -32,21 +34,24 @@ class Comparison:
 
     def p_value(self, measured: Measurement) -> float:
         """How probable a difference from the fastest as great as this is, if there is none (Mann
-        and Whitney's U test, two-sided), times the number of comparisons (Bonferroni)."""
+        and Whitney's U test, two-sided), times the number of pairs (Bonferroni)."""
         if measured is self.fastest:
             return 1.0
         p = _core.gpu_p_value(measured.gpu_seconds, self.fastest.gpu_seconds)
-        return min(1.0, p * (len(self.measurements) - 1))
+        count = len(self.measurements)
+        return min(1.0, p * count * (count - 1) / 2)
 
     def verdict(self, measured: Measurement) -> str:
         """Of the device's time, against the fastest, in words."""
+        if min(one.gpu.count for one in self.measurements) < _FEWEST:
+            return "too few samples"
         if measured is self.fastest:
             return "fastest"
         ratio = measured.gpu.median / self.fastest.gpu.median
         if self.p_value(measured) >= _SIGNIFICANCE:
             return "no difference seen"
         if ratio - 1 < _NEGLIGIBLE:
-            return f"as fast, within {100 * _NEGLIGIBLE:.0f} %"
+            return f"slower, by less than {100 * _NEGLIGIBLE:.0f} %"
         return f"x{ratio:.2f}"
 
     def table(self) -> str:
@@ -56,7 +61,7 @@ class Comparison:
             [
                 one.name,
                 format_seconds(one.gpu.median),
-                f"{100 * one.gpu.noise:.2g} %",
+                format_noise(one.gpu.noise, one.gpu.count),
                 format_seconds(one.cpu.median),
                 str(one.gpu.count),
                 self.verdict(one),

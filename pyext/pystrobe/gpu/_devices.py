@@ -9,12 +9,19 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 from pystrobe import _core
 from pystrobe._errors import Error
 
 # Longer than any driver takes to begin.
 _PATIENCE = 120.0
+# Before what the child answers: other things may print there.
+_MARK = "pystrobe.gpu: "
+# So that a program that is taken for an interpreter does not ask itself for ever.
+_GUARD = "PYSTROBE_GPU_CHILD"
+# Nothing of pystrobe's is to begin there, nor is a tool for GPUs to see another process.
+_NOT_FOR_IT = ("PYSTROBE_", "CUDA_INJECTION", "NVTX_INJECTION")
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,7 @@ class Device:
     clock_hz: float
     """Of the multiprocessors."""
     memory_clock_hz: float
+    """0 where the driver does not tell."""
     memory_bus_bits: int
 
     @property
@@ -39,55 +47,70 @@ class Device:
         return 2 * self.memory_clock_hz * self.memory_bus_bits / 8
 
 
-def _devices_here() -> list[Device]:
+def _described(all_of_them: list[dict[str, Any]]) -> list[Device]:
     return [
-        Device(**{**found, "compute_capability": tuple(found["compute_capability"])})
-        for found in _core.gpu_devices()
+        Device(**{**one, "compute_capability": tuple(one["compute_capability"])})
+        for one in all_of_them
     ]
+
+
+def answer() -> None:
+    """In the child: prints what its driver shows, or why it shows nothing."""
+    try:
+        said: dict[str, Any] = {"devices": _core.gpu_devices()}
+    except Error as error:
+        said = {"message": error.message, "hint": error.hint}
+    print(_MARK + json.dumps(said), flush=True)
 
 
 # To initialise the driver takes a part of a second, some hundred megabytes of address space, and
 # the use of CUDA from every child that this process forks later.
 def _devices_in_a_child() -> list[Device]:
-    if not sys.executable:
-        raise Error("no interpreter to ask the CUDA driver in: sys.executable is empty")
+    if _GUARD in os.environ or getattr(sys, "frozen", False) or not sys.executable:
+        raise Error(
+            f"there is no interpreter to ask the CUDA driver in: sys.executable is "
+            f"{sys.executable!r}, and it may be this program",
+            "initialise CUDA first (torch.cuda.init(), say): then it is asked here",
+        )
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     program = (
-        f"import sys, json; sys.path.insert(0, {package!r})\n"
-        "from dataclasses import asdict\n"
-        "from pystrobe import Error\n"
-        "from pystrobe.gpu import _devices\n"
-        "try: print(json.dumps([asdict(d) for d in _devices._devices_here()]))\n"
-        "except Error as error: print(json.dumps([error.message, error.hint]), file=sys.stderr)"
+        f"import sys; sys.path.append({package!r})\n"
+        "from pystrobe.gpu import _devices\n_devices.answer()"
     )
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYSTROBE_")}
-    child = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        env=environment,
-        text=True,
-        timeout=_PATIENCE,
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(_NOT_FOR_IT)}
+    child = subprocess.Popen(
+        [sys.executable, "-I", "-c", program],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**environment, _GUARD: "1"},
+        encoding="utf-8",
+        errors="replace",
     )
-    if child.stdout:
-        return [
-            Device(**{**found, "compute_capability": tuple(found["compute_capability"])})
-            for found in json.loads(child.stdout)
-        ]
-    said = child.stderr.strip().splitlines() or [f"it ended with {child.returncode}"]
     try:
-        message, hint = json.loads(said[-1])
-    except ValueError:
-        raise Error(f"the CUDA driver could not be asked: {said[-1]}") from None
-    raise Error(message, hint)
+        out, err = child.communicate(timeout=_PATIENCE)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        raise Error(f"the CUDA driver did not answer within {_PATIENCE:.0f} s") from None
+    for line in out.splitlines():
+        if line.startswith(_MARK):
+            said = json.loads(line[len(_MARK) :])
+            if "devices" in said:
+                return _described(said["devices"])
+            raise Error(said["message"], said["hint"])
+    last = (err.strip().splitlines() or [f"the child ended with {child.returncode}"])[-1]
+    raise Error(f"the CUDA driver could not be asked in a child of its own: {last}")
 
 
 @functools.cache
 def _found() -> tuple[tuple[Device, ...], str | None]:
     """The devices, and why there are none."""
     try:
-        initialized = _core.gpu_is_initialized()
-        found = _devices_here() if initialized else _devices_in_a_child()
-    except (Error, OSError, subprocess.SubprocessError) as error:
+        if _core.gpu_is_initialized():
+            found = _described(_core.gpu_devices())
+        else:
+            found = _devices_in_a_child()
+    except (Error, OSError, ValueError, TypeError, KeyError) as error:
         return (), str(error)
     if not found:
         return (), "the CUDA driver shows no device"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pystrobe import _core
 from pystrobe._errors import InvalidArgumentError
-from pystrobe.gpu._format import format_seconds
+from pystrobe.gpu._format import format_noise, format_seconds
 from pystrobe.gpu._stream import handle_of
 
 
@@ -79,7 +79,7 @@ class Measurement:
             f"{self.name}: {format_seconds(gpu.median)} of the GPU"
             f" (quartiles {format_seconds(gpu.first_quartile)} to"
             f" {format_seconds(gpu.third_quartile)}, min {format_seconds(gpu.min)}, noise"
-            f" {100 * gpu.noise:.2g} %, {gpu.count} samples)",
+            f" {format_noise(gpu.noise, gpu.count)}, {gpu.count} samples)",
             self.verdict,
         ]
         if self.empty_seconds is not None:
@@ -123,6 +123,8 @@ def measure_in_turn(
     ):
         if not value >= least:
             raise InvalidArgumentError(f"{name} is {value!r}", f"at least {least}")
+    if low_clock > 1:
+        raise InvalidArgumentError(f"low_clock is {low_clock!r}", "a share of the clock: 1 at most")
     if not 0 < patience <= 600:
         raise InvalidArgumentError(f"patience is {patience!r}", "seconds: above 0, 600 at most")
     measured: list[dict[str, Any]] = _core.gpu_measure(
@@ -176,7 +178,7 @@ def measure(run: Callable[[], object], *, name: str | None = None, **options: An
     :param min_samples: at least so many,
     :param min_seconds: and until they come to so much of the device's time.
     :param max_noise: a share of the mean.
-    :param time_cap: seconds after which it ends in any case.
+    :param time_cap: seconds after which it ends in any case; of :func:`compare` for each function.
     :param low_clock: samples below so much of the device's highest clock are left out; 0: none.
     :param patience: seconds for which a stream is held back at most.
     :raises GpuError: there is no GPU, or its driver refused, which it tells.

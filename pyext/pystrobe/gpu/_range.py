@@ -22,7 +22,9 @@ class range(GpuRange, region):  # noqa: N801  # as torch.cuda.nvtx calls it
     ... def step(batch): ...
 
     Without a tool it costs what a region does. :func:`range_push` and :func:`range_pop` do the same
-    where the part is no block.
+    where the part is no block; in our own reports what is pushed is a part of the function that
+    pushes it, and ends with that. To a tool a thread's ranges are within each other: do not keep
+    one open while other coroutines run.
 
     :param name: any text.
     """

@@ -42,7 +42,7 @@ def _current() -> int:
             continue
         try:
             handle = current(module)
-        except AttributeError:  # half imported, or one without CUDA
+        except Exception:  # half imported, or without CUDA: any error of theirs
             continue
         if handle is not None:
             return handle
@@ -54,7 +54,7 @@ def handle_of(stream: object) -> int:
     ``__cuda_stream__`` or as a number; ``None``: the one that work goes to now."""
     if stream is None:
         return _current()
-    if isinstance(stream, int):
+    if isinstance(stream, int) and not isinstance(stream, bool) and stream >= 0:
         return stream
     protocol = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:

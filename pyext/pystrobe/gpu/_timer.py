@@ -50,16 +50,19 @@ class Timer:
 
     def _ended(self) -> _core.GpuTimer:
         if self._failure is not None:
-            raise self._failure
+            raise GpuError(self._failure.message, self._failure.hint)
         if self._events is None or self._host_seconds is None:
             raise Error(f"the timer {self._name!r} has not ended", "leave its block first")
         return self._events
 
     def __enter__(self) -> Timer:
+        if self._events is not None and self._host_seconds is None:
+            raise Error(f"the timer {self._name!r} has begun", "time each block with its own")
         self._host_seconds = self._failure = None
-        self._events = _core.GpuTimer(handle_of(self._stream))
+        events = _core.GpuTimer(handle_of(self._stream))
         self._begin = time.perf_counter()
-        self._events.start()
+        events.start()
+        self._events = events
         return self
 
     def __exit__(
@@ -100,9 +103,8 @@ def timer(name: str = "", *, stream: object = None) -> Timer:
 
 
 def synchronize(stream: object = None) -> None:
-    """Waits until the device has done what ``stream`` was given, or, with ``None``, all streams.
-
-    Other threads of Python run meanwhile.
+    """Waits until the device has done what ``stream`` was given, or, with ``None``, all streams of
+    the device that is current. Other threads of Python run meanwhile.
 
     :raises GpuError: there is no GPU, or a kernel has failed.
     """

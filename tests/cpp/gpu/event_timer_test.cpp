@@ -57,6 +57,14 @@ TEST_F(EventTimerTest, WaitBeforeTheEndIsAnError) {
   EXPECT_EQ(timer->Wait().error().code, ErrorCode::kInvalidArgument);
 }
 
+TEST_F(EventTimerTest, EndsOnce) {
+  driver_.Begin();
+  auto timer = EventTimer::Start(nullptr);
+  ASSERT_TRUE(timer && timer->Stop());
+  EXPECT_FALSE(timer->Stop());
+  EXPECT_TRUE(timer->Wait());
+}
+
 TEST_F(EventTimerTest, UsesItsEventsAgain) {
   driver_.Begin();
   for (int i = 0; i < 100; ++i) {
@@ -67,9 +75,13 @@ TEST_F(EventTimerTest, UsesItsEventsAgain) {
 }
 
 TEST_F(EventTimerTest, MakesAContextWhereThereIsNone) {
-  auto timer = EventTimer::Start(nullptr);
-  ASSERT_TRUE(timer) << timer.error().message;
+  const uint64_t before = driver_.Retains();
+  for (int i = 0; i < 10; ++i) {
+    auto timer = EventTimer::Start(nullptr);
+    ASSERT_TRUE(timer) << timer.error().message;
+  }
   EXPECT_TRUE(driver_.IsInitialized());
+  EXPECT_LE(driver_.Retains(), before + 1);
 }
 
 TEST_F(EventTimerTest, SaysThatTheStreamIsGone) {

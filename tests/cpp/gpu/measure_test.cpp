@@ -20,9 +20,10 @@ using testing::HasSubstr;
 class Work : public Workload {
  public:
   explicit Work(std::function<bool()> run) : run_(std::move(run)) {}
-  bool Run() override {
+  Result<void> Run() override {
     ++runs;
-    return run_();
+    if (run_()) return {};
+    return Fail(ErrorCode::kGpu, "it failed");
   }
   size_t runs = 0;
 
@@ -164,6 +165,20 @@ TEST_F(MeasureTest, TakesTurns) {
   EXPECT_EQ(order, "ababab");
   EXPECT_NEAR(Summarize((*measured)[0].gpu_seconds).median, 97e-6 + kGaps, 1e-8);
   EXPECT_NEAR(Summarize((*measured)[1].gpu_seconds).median, 98e-6 + kGaps, 1e-8);
+}
+
+TEST_F(MeasureTest, AllTakeAsManyTurns) {
+  options_.min_samples = 3;
+  Work quiet = Launching(5'000);
+  Work noisy([this, runs = 0]() mutable {
+    driver_.Launch(driver_.Kernel(5'000 + 100 * (++runs % 7)));
+    return true;
+  });
+  Workload* const both[] = {&quiet, &noisy};
+  const auto measured = MeasureInTurn(both, options_);
+  ASSERT_TRUE(measured) << measured.error().message;
+  EXPECT_GT(quiet.runs, 100U);
+  EXPECT_EQ(quiet.runs, noisy.runs);
 }
 
 TEST_F(MeasureTest, WorkThatFailsEndsItAndTheStreamIsFree) {

@@ -29,7 +29,7 @@ class MockDriver {
     Find<void(const char*, int)>("mock_fail_next")(function, result);
   }
   void SetClock(double share) const { Find<void(double)>("mock_set_clock")(share); }
-  uint64_t Launches() const { return Find<uint64_t()>("mock_launches")(); }
+  uint64_t Retains() const { return Find<uint64_t()>("mock_retains")(); }
   uint64_t Events() const { return Find<uint64_t()>("mock_events")(); }
   uint64_t Allocations() const { return Find<uint64_t()>("mock_allocations")(); }
   bool IsInitialized() const { return Find<int()>("mock_is_initialized")() != 0; }
