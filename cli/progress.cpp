@@ -12,6 +12,12 @@
 namespace pystrobe::cli {
 
 std::string ProgressText(const remote::Progress& progress, int width) {
+  if (progress.stacks_left > 0) {
+    const std::string left = write::GroupDigits(progress.stacks_left);
+    return print::CutEnd(
+        fmt::format("C functions of {} stacks are left to find  (Ctrl-C does without)", left),
+        width, "");
+  }
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(progress.elapsed).count();
   const double elapsed = static_cast<double>(progress.elapsed.count()) / 1e9;
   const double rate = elapsed > 0 ? static_cast<double>(progress.quality.taken) / elapsed : 0;
@@ -23,7 +29,8 @@ std::string ProgressText(const remote::Progress& progress, int width) {
 
 void ProgressLine::Show(const remote::Progress& progress) {
   // A run of a moment needs no progress.
-  if (!enabled_ || progress.elapsed < std::chrono::seconds(1)) return;
+  const bool is_worth_it = progress.elapsed >= std::chrono::seconds(1) || progress.stacks_left > 0;
+  if (!enabled_ || !is_worth_it) return;
   const print::Terminal terminal = print::DescribeTerminal(STDERR_FILENO, kProcessEnvironment);
   (void)WriteAll(STDERR_FILENO, "\r\x1b[K" + ProgressText(progress, terminal.width - 1));
   shown_ = true;

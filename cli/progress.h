@@ -9,7 +9,8 @@
 
 namespace pystrobe::cli {
 
-/// "0:12  11,998 samples  1,000 Hz  (Ctrl-C stops and reports)", at most `width` cells.
+/// "0:12  11,998 samples  1,000 Hz  (Ctrl-C stops and reports)", or what is left to do at
+/// the end; at most `width` cells.
 std::string ProgressText(const remote::Progress& progress, int width);
 
 /// Shows nothing when disabled. Erases itself when it goes.

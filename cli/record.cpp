@@ -107,8 +107,11 @@ std::optional<remote::EndReason> RecordingSession::Sample(remote::Sampler& sampl
                                                 [this](int place) { SaveWhenGivingUp(place); });
   ProgressLine progress(show_progress && !options_.quiet && isatty(STDERR_FILENO) == 1);
   ThreadCheck checked(*recorder_, options_.quiet ? std::nullopt : options_.view.thread);
-  auto end = sampler.Run(checked, signals_.stop(),
-                         [&progress](const remote::Progress& now) { progress.Show(now); });
+  auto end = sampler.Run(checked, signals_.stop(), [&](const remote::Progress& now) {
+    if (now.stacks_left > 0) signals_.OfferShortcut();
+    progress.Show(now);
+    return !signals_.shortcut_taken();
+  });
   if (end) return *end;
   sampling_error_ = end.error();
   return std::nullopt;

@@ -22,6 +22,8 @@ constexpr int64_t kOneStopNs = 200'000'000;
 // A handler has no other way to reach its data.
 std::atomic<bool> stop_flag;
 std::atomic<int64_t> first_stop_ns;  // 0: none yet
+enum class Shortcut { kNone, kOffered, kTaken };
+std::atomic<Shortcut> shortcut;
 std::atomic<pid_t> forward_child;
 
 void ForEachEnding(FunctionRef<void(int)> act) {
@@ -42,12 +44,20 @@ bool GroupHasIt(int signal, const siginfo_t& info) {
   ::_exit(128 + signal);
 }
 
+bool TakeShortcut() {
+  Shortcut expected = Shortcut::kOffered;
+  return shortcut.compare_exchange_strong(expected, Shortcut::kTaken);
+}
+
 void Stop(int signal) {
   const int64_t now = MonotonicNow().count();
   int64_t first = 0;
-  if (first_stop_ns.compare_exchange_strong(first, now)) {
-    stop_flag.store(true);
-  } else if (now - first >= kOneStopNs) {
+  const bool is_first = first_stop_ns.compare_exchange_strong(first, now);
+  stop_flag.store(true);
+  if (!is_first && now - first < kOneStopNs) return;
+  if (TakeShortcut()) {
+    first_stop_ns = now;  // those that belong to this one are no giving up either
+  } else if (!is_first) {
     GiveUpFor(signal);
   }
 }
@@ -61,6 +71,7 @@ void Handle(int signal, siginfo_t* info, void*) {
     stop_flag.store(true);
   } else if (child > 0) {
     if (!GroupHasIt(signal, *info)) ::kill(child, signal);
+    TakeShortcut();
   } else {
     Stop(signal);
   }
@@ -94,6 +105,7 @@ void CleanUpOnSignals() {
 StopSignals::StopSignals() {
   stop_flag = false;
   first_stop_ns = 0;
+  shortcut = Shortcut::kNone;
   forward_child = 0;
   ExpectRecording();
   struct sigaction action{};
@@ -124,6 +136,13 @@ StopSignals::~StopSignals() {
 }
 
 std::atomic<bool>& StopSignals::stop() { return stop_flag; }
+
+void StopSignals::OfferShortcut() {
+  Shortcut expected = Shortcut::kNone;
+  shortcut.compare_exchange_strong(expected, Shortcut::kOffered);
+}
+
+bool StopSignals::shortcut_taken() const { return shortcut.load() == Shortcut::kTaken; }
 
 void StopSignals::Hold() {
   sigset_t all;

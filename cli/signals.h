@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Signals while a recording is taken: the first asks to stop and report, the second gives up at
-// once and keeps what was recorded. Those that come within 200 ms of the first count as one with
-// it. [main thread; one StopSignals at a time]
+// Signals while a recording is taken: the first asks to stop and report, the second takes a
+// shortcut where there is one, else it gives up at once and keeps what was recorded. Those that
+// come within 200 ms of the first count as one with it. [main thread; one StopSignals at a time]
 #pragma once
 
 #include <signal.h>
@@ -26,6 +26,11 @@ class StopSignals {
 
   /// Set by the first signal; may be set by anyone to end the sampling.
   std::atomic<bool>& stop();
+
+  /// There is something to do that may take long and can be left out: the next signal asks for that
+  /// in place of giving up, once.
+  void OfferShortcut();
+  bool shortcut_taken() const;
 
   /// Keeps all signals pending until Release(), for the moments in which a child is started.
   void Hold();

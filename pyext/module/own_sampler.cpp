@@ -69,7 +69,7 @@ void OwnSampler::Main() {
 
 Result<void> OwnSampler::Sample() {
   if (by_cpu_ != nullptr) return by_cpu_->Run(*recorder_, stop_);
-  const auto ended = by_wall_->Run(*recorder_, stop_, [](const remote::Progress&) {});
+  const auto ended = by_wall_->Run(*recorder_, stop_, [](const remote::Progress&) { return true; });
   if (!ended) return std::unexpected(ended.error());
   return {};
 }

@@ -19,7 +19,7 @@ StackId NativeStacks::Add(ThreadIndex thread, StackId base, std::vector<NamedFra
   std::vector<uint8_t> begins_run = RunBeginnings(part.frames);
   part.bytes = sizeof(Part) + sizeof(UnwindOrder) + copy.bytes.capacity() + begins_run.capacity() +
                part.frames.capacity() * sizeof(NamedFrame);
-  if (waiting_bytes_ + part.bytes > most_bytes_) Make(false);
+  if (waiting_bytes_ + part.bytes > most_bytes_) Make();
   if (copy.empty() || waiting_bytes_ + part.bytes > most_bytes_) return WithoutNative(part);
   unwinder_->Submit({thread, std::move(copy), std::move(begins_run)});
   waiting_bytes_ += part.bytes;
@@ -35,12 +35,22 @@ StackId NativeStacks::WithoutNative(const Part& part) {
   return PushMerged(tables_, ids_, part.base, part.frames, {}, frames);
 }
 
-void NativeStacks::Make(bool all) {
-  for (const UnwoundStack& unwound : unwinder_->TakeDone(all)) {
+void NativeStacks::Make() {
+  for (const UnwoundStack& unwound : unwinder_->TakeDone()) {
     made_.push_back(Finish(parts_.front(), unwound));
-    waiting_bytes_ -= parts_.front().bytes;
-    parts_.pop_front();
+    RemoveFirstPart();
   }
+}
+
+void NativeStacks::MakeWithoutWaiting() {
+  unwinder_->Drop();
+  Make();
+  for (; !parts_.empty(); RemoveFirstPart()) made_.push_back(WithoutNative(parts_.front()));
+}
+
+void NativeStacks::RemoveFirstPart() {
+  waiting_bytes_ -= parts_.front().bytes;
+  parts_.pop_front();
 }
 
 StackId NativeStacks::Finish(const Part& part, const UnwoundStack& unwound) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "profiler/base/clock.h"
 #include "profiler/base/error.h"
 #include "profiler/model/recording.h"
 #include "sampler/remote/merged_stack.h"
@@ -32,9 +33,14 @@ class NativeStacks {
   /// Python frames alone.
   StackId Add(ThreadIndex thread, StackId base, std::vector<NamedFrame> frames, NativeCopy copy);
 
-  /// Makes those stacks that can be made. `all`: waits for the others, as long as it takes to read
-  /// what debug information they need.
-  void Make(bool all);
+  /// Makes those stacks that can be made.
+  void Make();
+  /// Waits until all can be made, as long as it takes to read what debug information they need, but
+  /// for `most` at most; how many still cannot.
+  size_t Wait(Nanoseconds most) { return unwinder_->Wait(most); }
+  /// Makes all, those that wait of Python frames alone. The one under way is given up as well, but
+  /// is waited for when this goes.
+  void MakeWithoutWaiting();
   /// The stack that `stack` stands for, or itself: it is not made yet, or stands for none.
   StackId Made(StackId stack) const;
   static bool IsMade(StackId stack) { return (ToIndex(stack) & kPending) == 0; }
@@ -60,6 +66,7 @@ class NativeStacks {
         ids_(tables) {}
   StackId WithoutNative(const Part& part);
   StackId Finish(const Part& part, const UnwoundStack& unwound);
+  void RemoveFirstPart();
 
   Tables& tables_;
   Quality& quality_;

@@ -36,7 +36,7 @@ const TargetInfo& Sampler::target() const { return impl_->target.info(); }
 const Quality& Sampler::quality() const { return impl_->quality; }
 
 Result<EndReason> Sampler::Run(RecordingSink& sink, const std::atomic<bool>& stop,
-                               FunctionRef<void(const Progress&)> progress) {
+                               ProgressCallback progress) {
   impl_->quality = {};
   SamplingRun run(impl_->target, impl_->options, sink, impl_->quality);
   if (auto started = run.Start(); !started) return std::unexpected(started.error());
@@ -45,11 +45,11 @@ Result<EndReason> Sampler::Run(RecordingSink& sink, const std::atomic<bool>& sto
     auto reason = run.Step(stop);
     if (!reason) {
       // What was sampled is kept, whatever ended it; unless it is the sink that takes no more.
-      if (!run.sink_failed()) std::ignore = run.Finish();
+      if (!run.sink_failed()) std::ignore = run.Finish(progress);
       return std::unexpected(reason.error());
     }
     if (*reason) {
-      if (auto finished = run.Finish(); !finished) return std::unexpected(finished.error());
+      if (auto finished = run.Finish(progress); !finished) return std::unexpected(finished.error());
       return **reason;
     }
     if (Nanoseconds now = MonotonicNow(); now >= next_progress) {

@@ -48,7 +48,12 @@ enum class EndReason { kDuration, kStopped, kTargetExited, kTargetExecuted };
 struct Progress {
   Nanoseconds elapsed{};
   Quality quality;
+  size_t stacks_left = 0;  ///< sampling has ended, and so many stacks wait for their C functions
 };
+
+/// Called about twice a second on the thread that runs the sampler. False: the stacks that are left
+/// are to do without their C functions.
+using ProgressCallback = FunctionRef<bool(const Progress&)>;
 
 /// Samples one process until its duration is over, stop is set, or it ends. It may be this process:
 /// then Run belongs on a thread that runs no Python, PauseMode::kPtrace cannot be had, and the
@@ -61,10 +66,10 @@ class Sampler {
 
   const TargetInfo& target() const;
 
-  /// Blocks. Calls sink.Begin, Append about once a second, Finish; calls `progress` about twice a
-  /// second on the same thread. A failing sink ends the run with its error.
+  /// Blocks. Calls sink.Begin, Append about once a second, Finish. A failing sink ends the run with
+  /// its error.
   Result<EndReason> Run(RecordingSink& sink, const std::atomic<bool>& stop,
-                        FunctionRef<void(const Progress&)> progress);
+                        ProgressCallback progress);
 
   const Quality& quality() const;
 

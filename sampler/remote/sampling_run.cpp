@@ -26,6 +26,10 @@ constexpr Nanoseconds kPromptBeginning = std::chrono::milliseconds(1);
 // Looks are begun at most so long before their time: what they find is taken over after the last.
 constexpr Nanoseconds kHorizon = std::chrono::milliseconds(20);
 
+// What waits for its C functions at the end takes long where debug information is large or far.
+// Less than what parts two Ctrl-C, so that the second finds what it may ask for.
+constexpr Nanoseconds kProgressAtEnd = std::chrono::milliseconds(100);
+
 }  // namespace
 
 SamplingRun::SamplingRun(const Target& target, const SamplerOptions& options, RecordingSink& sink,
@@ -238,11 +242,12 @@ EndReason SamplingRun::HowItEnded() const {
   return lives && has_memory ? EndReason::kTargetExecuted : EndReason::kTargetExited;
 }
 
-Result<void> SamplingRun::Finish() {
+Result<void> SamplingRun::Finish(ProgressCallback progress) {
   ReadProcessCpu();
   TakeLastLook();
   // Equal stacks are one only when they are made.
-  MakeStacks(true);
+  WaitForStacks(progress);
+  MakeStacks();
   threads_.FinishAll(tick_);
   threads_.UpdateNames();
   AddUnsampled();
@@ -344,7 +349,7 @@ void SamplingRun::UpdateFigures(Nanoseconds now) {
 
 Result<void> SamplingRun::Append(Nanoseconds now) {
   UpdateFigures(now);
-  MakeStacks(false);
+  MakeStacks();
   const std::span<const Sample> finished(samples_.data(), CountFinished());
   quality_.samples += finished.size();
   for (const Sample& sample : finished) {
@@ -361,9 +366,18 @@ Result<void> SamplingRun::Append(Nanoseconds now) {
   return result;
 }
 
-void SamplingRun::MakeStacks(bool all) {
+void SamplingRun::WaitForStacks(ProgressCallback progress) {
   if (native_ == nullptr) return;
-  native_->Make(all);
+  while (const size_t left = native_->Wait(kProgressAtEnd)) {
+    Progress now = MakeProgress();
+    now.stacks_left = left;
+    if (!progress(now)) return native_->MakeWithoutWaiting();
+  }
+}
+
+void SamplingRun::MakeStacks() {
+  if (native_ == nullptr) return;
+  native_->Make();
   const auto made = [this](StackId stack) { return native_->Made(stack); };
   for (Sample& sample : samples_) sample.stack = made(sample.stack);
   threads_.ReplaceStacks(made);

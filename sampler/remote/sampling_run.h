@@ -32,7 +32,7 @@ class SamplingRun {
   /// Sleeps until shortly before the next deadline that is not taken care of, takes over the looks
   /// before it and starts the next ones. A value is the reason to end.
   Result<std::optional<EndReason>> Step(const std::atomic<bool>& stop);
-  Result<void> Finish();
+  Result<void> Finish(ProgressCallback progress);
   /// The sink's last answer was an error: it must not be called any more.
   bool sink_failed() const { return sink_failed_; }
 
@@ -75,8 +75,10 @@ class SamplingRun {
   Result<void> Append(Nanoseconds now);
   /// How many samples, from the first on, have their stacks.
   size_t CountFinished() const;
-  /// Gives samples their stacks, as far as these can be made; `all`: waits for the others.
-  void MakeStacks(bool all);
+  /// Gives samples their stacks, as far as these can be made.
+  void MakeStacks();
+  /// Waits until all can be made, or `progress` has no more of it.
+  void WaitForStacks(ProgressCallback progress);
 
   const Target& target_;
   const SamplerOptions& options_;

@@ -53,10 +53,21 @@ void Unwinder::Submit(UnwindOrder order) {
   orders_.push_back(std::move(order));
 }
 
-std::vector<UnwoundStack> Unwinder::TakeDone(bool all) {
-  std::unique_lock lock(mutex_);
-  if (all) changed_.wait(lock, [this] { return orders_.empty() && !busy_; });
+std::vector<UnwoundStack> Unwinder::TakeDone() {
+  std::lock_guard lock(mutex_);
   return std::exchange(done_, {});
+}
+
+size_t Unwinder::Wait(Nanoseconds most) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, most, [this] { return orders_.empty() && !busy_; });
+  return orders_.size() + (busy_ ? 1 : 0);
+}
+
+void Unwinder::Drop() {
+  std::lock_guard lock(mutex_);
+  orders_.clear();
+  drop_ = busy_;
 }
 
 void Unwinder::Main() {
@@ -81,7 +92,13 @@ void Unwinder::Main() {
     }
     lock.lock();
     busy_ = false;
-    done_.push_back(std::move(done));
+    if (std::exchange(drop_, false)) {
+      // Nobody was told the places that it has.
+      told_.clear();
+      ++epoch_;
+    } else {
+      done_.push_back(std::move(done));
+    }
   }
 }
 

@@ -54,8 +54,12 @@ class Unwinder {
   ~Unwinder();
 
   void Submit(UnwindOrder order);
-  /// What has been done since. `all`: waits until nothing is left to do.
-  std::vector<UnwoundStack> TakeDone(bool all);
+  /// What has been done since.
+  std::vector<UnwoundStack> TakeDone();
+  /// Waits until nothing is left to do, for `most` at most; how many orders are left.
+  size_t Wait(Nanoseconds most);
+  /// Forgets the orders that are left.
+  void Drop();
 
  private:
   Unwinder(const Target& target, native::Binaries binaries);
@@ -80,6 +84,7 @@ class Unwinder {
   std::deque<UnwindOrder> orders_;
   std::vector<UnwoundStack> done_;
   bool busy_ = false;
+  bool drop_ = false;  // what is under way
   bool end_ = false;
   std::thread thread_;
 };

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -176,3 +179,46 @@ def test_a_second_stop_gives_up_and_keeps_the_recording(
     finally:
         os.unlink(match[1])
     assert list(tmp_path.iterdir()) == [pipe]
+
+
+def thread_named(pid: int, name: str) -> int:
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        if (task / "comm").read_text().strip() == name:
+            return int(task.name)
+    pytest.fail(f"process {pid} has no thread {name}")
+
+
+@contextmanager
+def stopped(thread: int) -> Iterator[None]:
+    """That one thread, by ptrace(2): PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH."""
+    ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+    ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+    assert ptrace(0x4206, thread, None, None) == 0, os.strerror(ctypes.get_errno())
+    assert ptrace(0x4207, thread, None, None) == 0
+    os.waitpid(thread, 0x40000000)  # __WALL
+    yield
+    assert ptrace(17, thread, None, None) == 0
+
+
+def test_a_second_stop_leaves_out_the_native_frames_that_are_left(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.strobe"
+    with running(newest, "tower") as target:
+        shown = OnTerminal(
+            *(str(pystrobe.executable), "attach", str(target.pid), "--native", "-o", str(path))
+        )
+        shown.read_until("0:01  ")
+        with stopped(thread_named(shown.pid, "unwinder")):
+            shown.read_until("0:0[3-9]  ")
+            shown.type("\x03")
+            shown.read_until("stacks are left to find")
+            time.sleep(0.3)
+            shown.type("\x03")
+            time.sleep(0.5)
+        code = shown.finish()
+    assert code == 0, shown.text
+    assert "self %" in shown.text
+    assert "native frames cut in" in " ".join(shown.text.split())
+    report = pystrobe.succeed("report", str(path), "-o", "-", "-f", "json").out
+    assert json.loads(report)["quality"]["complete"]

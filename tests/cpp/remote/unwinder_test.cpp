@@ -16,6 +16,8 @@ namespace {
 
 using native::MergeResult;
 
+constexpr Nanoseconds kLong = std::chrono::minutes(1);
+
 /// A thread of Python that stands in zlib, called by one Python function.
 class UnwinderTest : public ::testing::Test {
  protected:
@@ -49,7 +51,8 @@ TEST_F(UnwinderTest, FindsTheCallsAndTheirNamesOnce) {
   // The module's code is in one frame of Python.
   (*unwinder)->Submit({ThreadIndex{}, Copy(), {1}});
   (*unwinder)->Submit({ThreadIndex{}, Copy(), {1}});
-  const auto done = (*unwinder)->TakeDone(true);
+  EXPECT_EQ((*unwinder)->Wait(kLong), 0U);
+  const auto done = (*unwinder)->TakeDone();
   ASSERT_EQ(done.size(), 2U);
   for (const UnwoundStack& stack : done) {
     EXPECT_EQ(stack.result, MergeResult::kWhole);
@@ -64,7 +67,7 @@ TEST_F(UnwinderTest, FindsTheCallsAndTheirNamesOnce) {
   EXPECT_FALSE(shown.empty());
   EXPECT_EQ(shown, told);
   for (const auto& [instruction, place] : done[1].places) EXPECT_FALSE(told.contains(instruction));
-  EXPECT_TRUE((*unwinder)->TakeDone(true).empty());
+  EXPECT_TRUE((*unwinder)->TakeDone().empty());
 }
 
 TEST_F(UnwinderTest, NoMoreWaitThanThereIsRoomFor) {
@@ -82,7 +85,8 @@ TEST_F(UnwinderTest, NoMoreWaitThanThereIsRoomFor) {
     ++waiting;
   EXPECT_EQ(waiting, 2);
   EXPECT_EQ(quality.native_cut, 1U);
-  (*stacks)->Make(true);
+  EXPECT_EQ((*stacks)->Wait(kLong), 0U);
+  (*stacks)->Make();
   EXPECT_FALSE(NativeStacks::IsMade((*stacks)->Add(ThreadIndex{}, kEmptyStack, {}, copy)));
 }
 
@@ -103,7 +107,8 @@ TEST_F(UnwinderTest, AStackStandsForItselfUntilItIsMade) {
   // What has nothing to be unwound is what Python told.
   EXPECT_EQ(without, tables.Push(kEmptyStack, frame));
   EXPECT_EQ(quality.native_cut, 1U);
-  (*stacks)->Make(true);
+  EXPECT_EQ((*stacks)->Wait(kLong), 0U);
+  (*stacks)->Make();
   for (const StackId made : {(*stacks)->Made(first), (*stacks)->Made(second)}) {
     ASSERT_TRUE(NativeStacks::IsMade(made));
     std::vector<std::string> names;
@@ -116,8 +121,36 @@ TEST_F(UnwinderTest, AStackStandsForItselfUntilItIsMade) {
   (*stacks)->Forget();
   const StackId third = (*stacks)->Add(ThreadIndex{}, kEmptyStack, frames, Copy());
   EXPECT_EQ((*stacks)->Made(third), third);
-  (*stacks)->Make(true);
+  EXPECT_EQ((*stacks)->Wait(kLong), 0U);
+  (*stacks)->Make();
   EXPECT_TRUE(NativeStacks::IsMade((*stacks)->Made(third)));
+}
+
+TEST_F(UnwinderTest, WhatIsNotWaitedForIsMadeOfPythonFrames) {
+  ASSERT_TRUE(target_);
+  Tables tables;
+  Quality quality;
+  auto stacks = NativeStacks::Start(*target_, tables, quality);
+  ASSERT_TRUE(stacks);
+  const FrameId frame = tables.Intern(
+      Frame{tables.Intern(Function{tables.Intern("<module>"), tables.Intern("<string>"), 1}), 4});
+  const NativeCopy copy = Copy();
+  std::vector<StackId> waiting;
+  // The first needs the interpreter's file to be read.
+  for (int i = 0; i < 200; ++i) {
+    waiting.push_back((*stacks)->Add(ThreadIndex{}, kEmptyStack, {{frame, true}}, copy));
+  }
+  EXPECT_GT((*stacks)->Wait(Nanoseconds(0)), 0U);
+  (*stacks)->MakeWithoutWaiting();
+  EXPECT_GT(quality.native_cut, 0U);
+  EXPECT_EQ((*stacks)->Made(waiting.back()), tables.Push(kEmptyStack, frame));
+  for (const StackId stack : waiting) EXPECT_TRUE(NativeStacks::IsMade((*stacks)->Made(stack)));
+  // What was under way meanwhile is nobody's.
+  (*stacks)->Forget();
+  const StackId next = (*stacks)->Add(ThreadIndex{}, kEmptyStack, {{frame, true}}, copy);
+  EXPECT_EQ((*stacks)->Wait(kLong), 0U);
+  (*stacks)->Make();
+  EXPECT_GT(tables.FramesOf((*stacks)->Made(next)).size(), 1U) << "no C function";
 }
 
 }  // namespace

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/signals.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+namespace pystrobe::cli {
+namespace {
+
+constexpr auto kAnotherStop = std::chrono::milliseconds(300);
+
+/// The wait status of a process that does `what`.
+template <typename What>
+int StatusOf(What what) {
+  const pid_t child = fork();
+  if (child == 0) {
+    StopSignals signals;
+    what(signals);
+    _exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST(StopSignalsTest, TheSecondGivesUp) {
+  EXPECT_EQ(StatusOf([](StopSignals& signals) {
+              raise(SIGINT);
+              if (!signals.stop()) _exit(1);
+              std::this_thread::sleep_for(kAnotherStop);
+              raise(SIGINT);
+            }),
+            128 + SIGINT);
+}
+
+TEST(StopSignalsTest, TheSecondTakesTheShortcutAndTheThirdGivesUp) {
+  EXPECT_EQ(StatusOf([](StopSignals& signals) {
+              raise(SIGINT);
+              signals.OfferShortcut();
+              raise(SIGINT);
+              if (signals.shortcut_taken()) _exit(1);  // one stop with the first
+              std::this_thread::sleep_for(kAnotherStop);
+              raise(SIGINT);
+              if (!signals.shortcut_taken()) _exit(2);
+              raise(SIGINT);  // one with the second
+              std::this_thread::sleep_for(kAnotherStop);
+              signals.OfferShortcut();
+              raise(SIGTERM);
+            }),
+            128 + SIGTERM);
+}
+
+TEST(StopSignalsTest, WhereSamplingEndedByItselfTheFirstTakesIt) {
+  EXPECT_EQ(StatusOf([](StopSignals& signals) {
+              signals.OfferShortcut();
+              raise(SIGINT);
+              if (!signals.shortcut_taken()) _exit(1);
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace pystrobe::cli
