@@ -75,6 +75,7 @@ std::string HintOf(CUresult result) {
     case CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
     case CUDA_ERROR_CAPTURED_EVENT:
       return "Time the graph's launches instead: what is captured does not run yet.";
+    case CUDA_ERROR_ASSERT:
     case CUDA_ERROR_ILLEGAL_ADDRESS:
     case CUDA_ERROR_LAUNCH_FAILED:
       return "A kernel launched before has failed, and this process can use the device no more. "

@@ -9,7 +9,9 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -271,6 +273,75 @@ def prove_examples() -> None:
     results["mlp_us"] = {name: seconds / US for name, seconds in medians.items()}
 
 
+def prove_busy_threads() -> None:
+    """Threads that always want the interpreter's lock: PyTorch lets go of it in each launch, and to
+    have it again is in the time; but no more than that."""
+    stop = False
+
+    def spin() -> None:
+        while not stop:
+            pass
+
+    threads = [threading.Thread(target=spin) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        work: Callable[[], object] = lambda: torch.cuda._sleep(100_000)  # noqa: E731
+        ours = []
+        for _ in range(100):
+            with gpu.timer() as timer:
+                work()
+            ours.append(timer.wait())
+        theirs = events_by_hand(work, 100)
+        measured = gpu.measure(work, time_cap=5)
+    finally:
+        stop = True
+        for thread in threads:
+            thread.join()
+    print(measured)
+    mine, hand = statistics.mean(ours), statistics.mean(theirs)
+    check(
+        "beside busy threads a timer is as good as events by hand",
+        mine < 1.5 * hand,
+        f"mean {mine / US:.0f} and {hand / US:.0f} us",
+    )
+    results["busy threads, us"] = [mine / US, hand / US]
+
+
+# What ends the use of the device, each in a process of its own.
+BEGIN = """
+import ctypes, torch, pystrobe
+from pystrobe import gpu
+x = torch.zeros(64, device="cuda")
+def tell(function):
+    try:
+        function()
+        print("nothing was raised")
+    except pystrobe.Error as error:
+        print(str(error).replace(chr(10), " "))
+"""
+LAST_WORDS = {
+    "a failed kernel is told": BEGIN
+    + """
+timer = gpu.timer()
+timer.__enter__()
+torch.zeros(4, device="cuda")[torch.full((1,), 9_999_999_999, device="cuda")]
+timer.__exit__(None, None, None)
+tell(timer.wait)
+import os; os._exit(0)
+""",
+    "a device that was reset is told": BEGIN
+    + """
+timer = gpu.timer()
+timer.__enter__()
+torch.cuda.synchronize()
+ctypes.CDLL("libcuda.so.1").cuDevicePrimaryCtxReset_v2(0)
+tell(lambda: timer.__exit__(None, None, None))
+import os; os._exit(0)
+""",
+}
+
+
 def prove_bad_days() -> None:
     x = torch.randn(64, device="cuda")
 
@@ -311,6 +382,14 @@ def prove_bad_days() -> None:
         captured.append(error)
     check("a stream that is captured is told", "captured into" in str(captured[:1]), captured)
 
+    prove_busy_threads()
+    for what, program in LAST_WORDS.items():
+        ended = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+        )
+        said = (ended.stdout or ended.stderr).strip().splitlines()[-1:]
+        check(what, ended.returncode == 0 and "CUDA_ERROR" in "".join(said), said)
+
     begin = time.perf_counter()
     cost = 2_000
     for _ in range(cost):
@@ -320,17 +399,14 @@ def prove_bad_days() -> None:
     torch.cuda.synchronize()
     check("a timer costs below 20 us", each < 20 * US, f"{each / US:.1f} us")
     results["timer_us"] = each / US
-    events = pystrobe._core.GpuTimer(0)
-    events.start()
-    print("parts of a timer, us:")
-    for what, part in {
-        "the stream": lambda: handle_of(None),
-        "start": events.start,
-        "stop": events.stop,
-        "make": lambda: pystrobe._core.GpuTimer(0),
-    }.items():
-        print(f"  {what}: {timeit(part, number=1000) * 1e3:.2f}")
-        torch.cuda.synchronize()
+
+    def events() -> None:
+        timer = pystrobe._core.GpuTimer(0)
+        timer.start()
+        timer.stop()
+
+    print(f"  of that the stream: {timeit(lambda: handle_of(None), number=1000) * 1e3:.2f} us")
+    print(f"  the events: {timeit(events, number=1000) * 1e3:.2f} us")
 
 
 def table() -> str:
