@@ -89,13 +89,14 @@ std::string HintOf(CUresult result) {
 
 Result<const DriverApi*> DriverApi::Load() {
   // No lock: a child of fork() might find it taken for ever.
-  static std::atomic<const DriverApi*> found{nullptr};
-  if (const DriverApi* known = found.load()) return known;
-  auto api = Find();
-  if (!api) return std::unexpected(std::move(api.error()));
-  auto own = std::make_unique<const DriverApi>(*api);
-  const DriverApi* expected = nullptr;
-  return found.compare_exchange_strong(expected, own.get()) ? own.release() : expected;
+  static std::atomic<const Result<DriverApi>*> looked{nullptr};
+  const Result<DriverApi>* found = looked.load();
+  if (found == nullptr) {
+    auto own = std::make_unique<const Result<DriverApi>>(Find());
+    if (looked.compare_exchange_strong(found, own.get())) found = own.release();
+  }
+  if (!*found) return std::unexpected(found->error());
+  return &**found;
 }
 
 Error DriverApi::ErrorOf(CUresult result, std::string_view what) const {

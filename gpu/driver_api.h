@@ -58,8 +58,7 @@ struct DriverApi {
 #undef PYSTROBE_DECLARE
 
   /// Loads the driver's library, unless the process has it, and finds its functions. Initialises
-  /// nothing (no cuInit). Fails where there is none, or it is older than CUDA 12.0. What was found
-  /// once is kept.
+  /// nothing (no cuInit). Fails where there is none, or it is older than CUDA 12.0. Looks once.
   static Result<const DriverApi*> Load();
 
   /// The failure that `result` is, of `what` was tried: "reading an event: CUDA_ERROR_...".

@@ -93,6 +93,8 @@ class Meter {
   Result<void> Prepare();
   Result<void> PutBefore();
   Result<void> PutAfter();
+  Result<EventTimer> StartTimer();
+  Result<void> WaitForStream();
   Result<Sample> TakeHeldBack(Workload& work);
 
   const DriverApi& cuda_;
@@ -160,7 +162,21 @@ Result<void> Meter::WarmUp(Workload& work) {
   for (size_t i = 0; i < options_.num_warmups; ++i) {
     if (auto done = work.Run(); !done) return done;
   }
-  return options_.wait([this] { return EventTimer::Synchronize(options_.stream); });
+  return WaitForStream();
+}
+
+Result<void> Meter::WaitForStream() {
+  return options_.wait([this]() -> Result<void> {
+    const auto scope = ScopedContext::Of(cuda_, context_);
+    if (!scope) return std::unexpected(scope.error());
+    return EventTimer::Synchronize(options_.stream);
+  });
+}
+
+Result<EventTimer> Meter::StartTimer() {
+  const auto scope = ScopedContext::Of(cuda_, context_);
+  if (!scope) return std::unexpected(scope.error());
+  return EventTimer::Start(options_.stream);
 }
 
 Result<void> Meter::PutBefore() {
@@ -196,7 +212,7 @@ Result<Sample> Meter::Take(Workload& work) {
 }
 
 Result<Sample> Meter::TakeHeldBack(Workload& work) {
-  auto timer = EventTimer::Start(options_.stream);
+  auto timer = StartTimer();
   if (!timer) return std::unexpected(timer.error());
   const Nanoseconds begin = MonotonicNow();
   auto done = work.Run();
@@ -205,8 +221,7 @@ Result<Sample> Meter::TakeHeldBack(Workload& work) {
   if (done) done = PutAfter();
   if (!done) return std::unexpected(done.error());
   if (gate_ != nullptr) gate_->Open();
-  done = options_.wait([this] { return EventTimer::Synchronize(options_.stream); });
-  if (!done) return std::unexpected(done.error());
+  if (done = WaitForStream(); !done) return std::unexpected(done.error());
   const auto seconds = timer->Wait();
   if (!seconds) return std::unexpected(seconds.error());
   return Sample{*seconds, Seconds(took), kernels_->ClockBetweenNotes()};

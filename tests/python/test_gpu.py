@@ -364,6 +364,29 @@ def test_measure_keeps_the_launch_out_of_the_devices_time() -> None:
     assert "less that: 49.4 us" in text
 
 
+def test_work_that_changes_the_device_is_measured_where_it_began() -> None:
+    said = run(
+        """
+        t.begin(device=0)
+        stream = t.make_stream()
+        def work():
+            t.launch(50, stream)
+            t.begin(device=1)
+        result = gpu.measure(work, stream=stream, min_seconds=0)
+        print(abs(result.gpu.median - 51.4e-6) < 1e-6)
+        t.begin(device=0)
+        calls = 0
+        def wanders():
+            global calls
+            calls += 1
+            t.begin(device=calls % 2)
+        print(gpu.measure(wanders, min_seconds=0).gpu.median < 5e-6)
+        """,
+        MOCK_CUDA_DEVICES="2",
+    )
+    assert said.split() == ["True", "True"]
+
+
 def test_measure_lets_go_of_work_that_waits_for_the_device() -> None:
     said = run(
         """
