@@ -14,7 +14,6 @@
 #include "profiler/base/descriptors.h"
 #include "profiler/base/proc.h"
 #include "sampler/native/call_frame.h"
-#include "sampler/native/debug_memory.h"
 #include "sampler/native/elf_file.h"
 #include "sampler/native/function_name.h"
 #include "sampler/native/function_range.h"
@@ -46,6 +45,15 @@ std::vector<Mapping> CodeOf(const std::vector<Mapping>& mappings) {
   return code;
 }
 
+// libdwfl keeps a module whose name and addresses are what they were: the name tells all of it.
+std::string NameOf(const Module& module) {
+  std::string name = fmt::format("{}:{}:", module.path, module.inode);
+  for (const char byte : module.image.build_id()) {
+    name += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  }
+  return name;
+}
+
 }  // namespace
 
 /// What libdwfl's module of the same place refers to.
@@ -58,35 +66,14 @@ struct Binaries::File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  /// libdwfl keeps a module whose name and addresses are what they were: this tells all of it.
-  std::string Name() const;
-  /// To libdwfl it is another file from the next Report on, whose debug information nobody asks
-  /// for.
-  void ForgoDebugInfo();
-
   Module module;
   pid_t pid;
   const pyabi::Memory* memory;
   size_t* room;  ///< for files that are not open yet
   bool is_open = false;
-  bool has_debug_info = true;          ///< as far as is known
   std::vector<char> bytes;             ///< of one that is in no file
   std::optional<SymbolTable> symbols;  ///< when first needed
 };
-
-std::string Binaries::File::Name() const {
-  std::string name = fmt::format("{}:{}:{}:", module.path, module.inode, has_debug_info);
-  for (const char byte : module.image.build_id()) {
-    name += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  }
-  return name;
-}
-
-void Binaries::File::ForgoDebugInfo() {
-  has_debug_info = false;
-  symbols.reset();
-  if (std::exchange(is_open, false)) ++*room;
-}
 
 void Binaries::DwflEnd::operator()(Dwfl* dwfl) const { dwfl_end(dwfl); }
 
@@ -120,30 +107,24 @@ Result<Binaries::Change> Binaries::Refresh() {
   if (code == code_) return Change::kNone;
   code_ = std::move(code);
   std::vector<std::unique_ptr<File>> before = std::exchange(files_, {});
+  dwfl_report_begin(dwfl_.get());
   for (Module& module : FindModules(*memory_, *mappings)) {
     const auto known = std::ranges::find_if(
         before, [&module](const auto& file) { return file && IsSame(file->module, module); });
     auto& file = files_.emplace_back(known != before.end() ? std::move(*known) : nullptr);
     if (file == nullptr)
       file = std::make_unique<File>(std::move(module), pid_, memory_, room_.get());
-  }
-  Report();
-  const bool all_there = std::ranges::all_of(before, [](const auto& file) { return !file; });
-  return all_there ? Change::kCame : Change::kWent;
-}
-
-void Binaries::Report() {
-  dwfl_report_begin(dwfl_.get());
-  for (const auto& file : files_) {
     const AddressRange range = file->module.image.range();
     Dwfl_Module* reported =
-        dwfl_report_module(dwfl_.get(), file->Name().c_str(), range.start, range.end);
+        dwfl_report_module(dwfl_.get(), NameOf(file->module).c_str(), range.start, range.end);
     if (reported == nullptr) continue;
     void** userdata = nullptr;
     dwfl_module_info(reported, &userdata, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
     *userdata = file.get();
   }
   dwfl_report_end(dwfl_.get(), nullptr, nullptr);
+  const bool all_there = std::ranges::all_of(before, [](const auto& file) { return !file; });
+  return all_there ? Change::kCame : Change::kWent;
 }
 
 Binaries::File* Binaries::FileAt(Address pc) const {
@@ -165,34 +146,17 @@ RuleRange Binaries::RuleFrom(Address pc) { return RuleBy(pc, FindRuleFrom); }
 
 template <typename Finder>
 RuleRange Binaries::RuleBy(Address pc, Finder find) {
-  RuleRange found{pc, pc + 1, {}};
-  AskLibdw(pc, [&](const File& file, Dwfl_Module* module) {
-    Dwarf_Addr bias = 0;
-    Dwarf_CFI* cfi = dwfl_module_eh_cfi(module, &bias);
-    if (cfi == nullptr && file.has_debug_info) {
-      ThrowForWantOfMemory(module);
-      cfi = dwfl_module_dwarf_cfi(module, &bias);
-    }
-    if (cfi == nullptr) return;
-    found = find(cfi, pc - bias);
-    found.start += bias;
-    found.end += bias;
-  });
+  const RuleRange unknown{pc, pc + 1, {}};
+  Dwfl_Module* module = dwfl_addrmodule(dwfl_.get(), pc);
+  if (module == nullptr) return unknown;
+  Dwarf_Addr bias = 0;
+  Dwarf_CFI* cfi = dwfl_module_eh_cfi(module, &bias);
+  if (cfi == nullptr) cfi = dwfl_module_dwarf_cfi(module, &bias);
+  if (cfi == nullptr) return unknown;
+  RuleRange found = find(cfi, pc - bias);
+  found.start += bias;
+  found.end += bias;
   return found;
-}
-
-// What has been read of a file whose debug information is too large is more than can be spared.
-template <typename Question>
-void Binaries::AskLibdw(Address pc, Question ask) {
-  File* file = FileAt(pc);
-  Dwfl_Module* module = file == nullptr ? nullptr : dwfl_addrmodule(dwfl_.get(), pc);
-  if (module == nullptr) return;
-  try {
-    ask(*file, module);
-  } catch (const NoMemoryForDebugInfo&) {
-    file->ForgoDebugInfo();
-    Report();
-  }
 }
 
 std::optional<AddressRange> Binaries::FunctionAt(Address pc) const {
@@ -208,15 +172,11 @@ NativePlace Binaries::PlaceOf(Address pc, bool source) {
   place.binary = file->module.path;
   const auto function = FunctionRange(*memory_, file->module, pc);
   place.offset = (function ? function->start : pc) - file->module.image.range().start;
-  AskLibdw(pc, [&](const File& of, Dwfl_Module* module) {
-    if (!source || !of.has_debug_info) return;
-    ThrowForWantOfMemory(module);
-    place.functions = FunctionsAt(module, pc);
-  });
   Dwfl_Module* module = dwfl_addrmodule(dwfl_.get(), pc);
   if (module == nullptr) return place;
   if (!file->symbols) file->symbols.emplace(module);
   const char* symbol = file->symbols->Find(pc, function ? function->start : 0);
+  if (source) place.functions = FunctionsAt(module, pc);
   if (symbol == nullptr) return place;
   // How others know a function: "sqrt", where its source has "__sqrt".
   if (place.functions.empty()) place.functions.emplace_back();

@@ -26,8 +26,7 @@ namespace pystrobe::native {
 /// Files are opened, and debug information is looked for (.gnu_debugdata, separate files by
 /// build-id and .gnu_debuglink below /usr/lib/debug, a debuginfod server where $DEBUGINFOD_URLS
 /// names one), when an address in them is first asked about: milliseconds to seconds for a file.
-/// One whose debug information takes more memory than libdw can have goes on without. What was
-/// mapped since the last Refresh is not known. [one thread]
+/// What was mapped since the last Refresh is not known. [one thread]
 class Binaries {
  public:
   /// Of process `pid`, or our own, whose memory `memory` reads and which outlives it. Each file
@@ -65,14 +64,8 @@ class Binaries {
   /// `most`: binaries whose files may be open at once.
   Binaries(pid_t pid, const pyabi::Memory& memory, Dwfl* dwfl, size_t most);
   File* FileAt(Address pc) const;
-  /// Tells libdwfl of files_. What it knows of those that it was told of before stays.
-  void Report();
   template <typename Finder>
   RuleRange RuleBy(Address pc, Finder find);
-  /// Calls `ask` with the file that `pc` lies in and libdwfl's module of it, where there is one.
-  /// Where memory does not suffice that file has no debug information any more.
-  template <typename Question>
-  void AskLibdw(Address pc, Question ask);
   static int OpenFile(Dwfl_Module*, void** userdata, const char*, uint64_t, char** file_name,
                       Elf** elf);
 

@@ -6,18 +6,11 @@
 #include <gtest/gtest.h>
 #include <link.h>
 #include <sys/auxv.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstdlib>
-#include <new>
-#include <vector>
 
 #include "sampler/native/function_range.h"
 #include "sampler/remote/process_memory.h"
 #include "tests/cpp/native/inlined.h"
-#include "tests/cpp/native/many_lines.h"
 
 namespace pystrobe::native {
 namespace {
@@ -115,59 +108,6 @@ TEST_F(BinariesTest, ARuleHoldsUpToTheNextOne) {
     EXPECT_EQ(binaries_.RuleAt(found.end - 1).rule, found.rule);
   }
 }
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need memory themselves
-rlim_t BytesMapped() {
-  rlim_t bytes = 0;
-  const auto mappings = ReadMaps(getpid());
-  for (const Mapping& mapping : *mappings) bytes += mapping.end - mapping.start;
-  return bytes;
-}
-
-/// From now on there is memory for some thousand small things, and for nothing large.
-void LeaveLittleMemory() {
-  constexpr size_t kSmall = 200, kLarge = 8192;
-  std::vector<void*> small(20'000);
-  for (void*& memory : small) memory = malloc(kSmall);
-  const rlimit now{BytesMapped(), RLIM_INFINITY};
-  setrlimit(RLIMIT_AS, &now);
-  while (malloc(kLarge) != nullptr) continue;
-  // Every other one: neighbours would become something large.
-  for (size_t i = 0; i < small.size(); i += 2) free(small[i]);
-}
-
-// libdw ends the process by itself when it lacks memory: no statement may be made behind it.
-TEST_F(BinariesTest, ABinaryWhoseDebugInformationTakesTooMuchMemoryGoesWithout) {
-  const Address crowded = AddressOf(&many_lines::Crowded);
-  ASSERT_EQ(binaries_.PlaceOf(AddressOf(inlined::Outer()), true).functions.size(), 3U);
-  const pid_t child = fork();
-  if (child == 0) {
-    LeaveLittleMemory();
-    try {
-      binaries_.PlaceOf(crowded, true);
-    } catch (const std::bad_alloc&) {
-      // The symbols are a large piece too.
-    }
-    const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
-    setrlimit(RLIMIT_AS, &none);
-    const NativePlace place = binaries_.PlaceOf(crowded, true);
-    const bool has_symbol = place.functions.size() == 1 && place.functions[0].file.empty() &&
-                            place.functions[0].name.ends_with("Crowded");
-    const bool has_rule = binaries_.RuleAt(crowded).rule.cfa == UnwindRule::Cfa::kRegister;
-    // Nothing is asked about its debug information any more.
-    const bool is_inlined =
-        binaries_.PlaceOf(AddressOf(inlined::Outer()), true).functions.size() > 1;
-    _exit(100 + (has_symbol ? 1 : 0) + (has_rule ? 2 : 0) + (is_inlined ? 4 : 0));
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), 103);
-  const auto functions = binaries_.PlaceOf(crowded, true).functions;
-  ASSERT_EQ(functions.size(), 1U);
-  EXPECT_THAT(functions[0].file, ::testing::EndsWith("native/many_lines.cpp"));
-}
-#endif
 
 }  // namespace
 }  // namespace pystrobe::native
