@@ -11,18 +11,6 @@ namespace {
 using pyabi::WalkStatus;
 
 constexpr int kMostTries = 8;
-// Each thread copied along lengthens the pause by a microsecond or a few.
-constexpr size_t kMostOthers = 16;
-// Threads stopped by ptrace, which takes some ten microseconds for each.
-constexpr size_t kMostStopped = 16;
-// Of those, kept for threads that wake, however many run all the time.
-constexpr size_t kKeptForWoken = 4;
-// Looks at idle threads in one tick: many after the lock changed hands or ticks without any, a few
-// otherwise (a thread may run without ever taking the lock).
-constexpr size_t kManyChecks = 64;
-constexpr size_t kFewChecks = 8;
-// Without a lock, so many are looked at although they slept a moment ago.
-constexpr size_t kFewThreads = 4;
 
 // Looks ahead: few wake-ups of the pacer are left with that many, and deep stacks are not kept so
 // many times over.
@@ -49,6 +37,7 @@ void TickSampler::Start(const Tick& tick) {
   outcome_ = {.time = tick.time, .first = tick.time};
   asked_ = tick.time;
   has_time_ = false;
+  chooser_.Begin();
   look_count_ = 0;
   context_.files.CloseLent();
   started_ = true;
@@ -60,7 +49,7 @@ void TickSampler::Start(const Tick& tick) {
 void TickSampler::StartLooks() {
   for (const auto& domain : threads_.domains()) {
     if (domain->threads.empty()) continue;
-    if (SharesCopies(*domain)) {
+    if (chooser_.SharesCopies(*domain)) {
       StartLocked(*domain);
     } else {
       StartEach(*domain);
@@ -100,15 +89,14 @@ size_t TickSampler::EndAhead() {
     EndCopy(Made(i));
     if (Made(i).job.LockChangedHands()) calm_needed_ = kCalmAfterChange;
   }
-  made_ahead_ += made;
+  chooser_.NoteMadeAhead();
   started_ = false;
   return made;
 }
 
 TickOutcome TickSampler::FinishMade(size_t i, const Tick& tick) {
   tick_ = tick;
-  // A thread may have been found gone when the looks were begun.
-  outcome_ = {.time = tick.time, .first = tick.time, .stale_threads = outcome_.stale_threads};
+  outcome_ = {.time = tick.time, .first = tick.time};
   calm_before_ = std::exchange(calm_looks_, 0);
   Look& look = Made(i);
   if (i > 0) {
@@ -116,6 +104,7 @@ TickOutcome TickSampler::FinishMade(size_t i, const Tick& tick) {
     look.job.threads.front() = &look.subject->copy();
   }
   Record(look);
+  outcome_.stale_threads |= chooser_.stale_threads();
   return outcome_;
 }
 
@@ -131,6 +120,7 @@ TickOutcome TickSampler::Finish() {
     Record(*look);
   }
   started_ = false;
+  outcome_.stale_threads |= chooser_.stale_threads();
   return outcome_;
 }
 
@@ -145,37 +135,18 @@ void TickSampler::StartLocked(LockDomain& domain) {
 }
 
 void TickSampler::StartEach(LockDomain& domain) {
-  if (domain.free_threaded()) {
-    CollectChanged(domain, true, nullptr, running_);
-    for (SampledThread* thread : running_) BeginIfFree(NewLook(domain, thread));
-  } else if (const auto gil = Peek(domain)) {
-    const SampledThread* const holder = CollectEach(domain, *gil);
-    const SampledThread* had_lock = nullptr;
-    for (SampledThread* thread : running_) {
-      if (thread == had_lock) continue;
-      Look& look = NewLook(domain, thread);
-      look.switch_number = gil->switch_number;
-      look.follows_lock = thread == holder;
-      BeginIfFree(look);
-      if (look.follows_lock && look.begun) had_lock = domain.Find(look.job.tstate());
-    }
-  } else {
-    return;
+  const auto chosen = chooser_.ChooseEach(domain, tick_, running_);
+  if (!chosen) return;
+  const SampledThread* had_lock = nullptr;
+  for (SampledThread* thread : running_) {
+    if (thread == had_lock) continue;
+    Look& look = NewLook(domain, thread);
+    look.switch_number = chosen->switch_number;
+    look.follows_lock = thread == chosen->holder;
+    BeginIfFree(look);
+    if (look.follows_lock && look.begun) had_lock = domain.Find(look.job.tstate());
   }
   if (running_.empty()) outcome_.taken = true;
-}
-
-// A few in turns, whoever has the lock: one that is looked at now where it has that, and later
-// where it has not, would be seen with it more often than it has. Of many, not all of which are
-// looked at, whoever has it is first.
-const SampledThread* TickSampler::CollectEach(LockDomain& domain, const GilState& gil) {
-  const bool has_changed = gil.switch_number != domain.switch_number;
-  SampledThread& holder = ChooseSubject(domain, gil);
-  const bool is_first = domain.threads.size() > kFewThreads;
-  CollectChanged(domain, has_changed, is_first ? &holder : nullptr, running_);
-  if (!is_first) return nullptr;
-  if (MayRun(holder) || !running_.empty()) running_.insert(running_.begin(), &holder);
-  return &holder;
 }
 
 // The others wait for their turn on that CPU, in Complete.
@@ -202,19 +173,12 @@ void TickSampler::Reset(Look& look, LockDomain& domain, SampledThread* subject) 
 }
 
 bool TickSampler::Choose(Look& look) {
-  LockDomain& domain = *look.domain;
-  auto gil = Peek(domain);
-  if (!gil) return false;
-  look.subject = &ChooseSubject(domain, *gil);
-  look.switch_number = gil->switch_number;
-  // Looks ahead leave more of the others to be checked now.
-  const bool many = std::exchange(made_ahead_, 0) > 0 || gil->switch_number != domain.switch_number;
-  CollectChanged(domain, many, look.subject, look.others);
-  if (!look.others.empty() || !look.subject->off_cpu() || MayRun(*look.subject)) return true;
-  // Nobody ran: every stack is what it was.
-  domain.switch_number = gil->switch_number;
-  outcome_.taken = true;
-  return false;
+  const auto chosen = chooser_.Choose(*look.domain, tick_, look.others);
+  if (!chosen) return false;
+  look.subject = chosen->subject;
+  look.switch_number = chosen->switch_number;
+  if (!chosen->may_have_run) outcome_.taken = true;
+  return chosen->may_have_run;
 }
 
 void TickSampler::Begin(Look& look) {
@@ -222,11 +186,11 @@ void TickSampler::Begin(Look& look) {
   look.subject->Prepare(job, look.domain->lock(), look.subject->copy());
   look.subject->LookBefore(job);
   // Later that thread may have had a look of its own.
-  if (look.follows_lock && (look.tries == 0 || SharesCopies(*look.domain))) {
+  if (look.follows_lock && (look.tries == 0 || chooser_.SharesCopies(*look.domain))) {
     job.holders = look.domain;
   }
-  job.alone =
-      threads_.domains().size() == 1 && (SharesCopies(*look.domain) || running_.size() == 1);
+  job.alone = threads_.domains().size() == 1 &&
+              (chooser_.SharesCopies(*look.domain) || running_.size() == 1);
   for (SampledThread* other : look.others) other->PrepareAlong(job);
   look.begun = true;
   const Nanoseconds at = look.tries == 0 ? tick_.at : Nanoseconds{};
@@ -279,12 +243,12 @@ void TickSampler::Complete(Look& look) {
   for (int tries = 1;; ++tries) {
     if (!look.begun) Begin(look);
     EndCopy(look);
-    SeekHolder(*look.domain, look.job.gil_state);
+    chooser_.SeekHolder(*look.domain, look.job.gil_state);
     if (Good(look) || tries == kMostTries) break;
     ++outcome_.retries;
     RecordWhoLetGo(look);
-    if (!look.ticket.outcome.held) NoteIfGone(*look.subject);
-    if (SharesCopies(*look.domain) && !ChooseAgain(look)) return;
+    if (!look.ticket.outcome.held) chooser_.NoteIfGone(*look.subject, tick_);
+    if (chooser_.SharesCopies(*look.domain) && !ChooseAgain(look)) return;
   }
   look.copied = look.ticket.outcome.copied && !IsHalfDone(look);
   if (look.copied) return;
@@ -344,7 +308,7 @@ bool TickSampler::Good(const Look& look) const {
   const PauseOutcome& pause = look.ticket.outcome;
   if (pauser_.mode_in_use() == PauseMode::kNone) return pause.copied;
   return pause.held && look.job.IsWhole() &&
-         (!SharesCopies(*look.domain) || !look.job.AnotherHoldsLock());
+         (!chooser_.SharesCopies(*look.domain) || !look.job.AnotherHoldsLock());
 }
 
 void TickSampler::Record(Look& look) {
@@ -430,7 +394,7 @@ bool TickSampler::TakeStack(const Look& look, SampledThread& thread, bool proved
   LockDomain& domain = *look.domain;
   const bool had_lock = look.job.HoldsLock(copy);
   // Of threads looked at one after the other several may have had the lock, in one tick.
-  const bool has_its_time = had_lock && (SharesCopies(domain) || domain.free_threaded() ||
+  const bool has_its_time = had_lock && (chooser_.SharesCopies(domain) || domain.free_threaded() ||
                                          domain.locked_in != tick_.number);
   uint8_t flags = has_its_time ? kSampleGil : 0;
   std::optional<TaskLook> found = seen;
@@ -458,78 +422,6 @@ bool TickSampler::IsPiece(const ThreadCopy& copy) {
   return (copy.walk && copy.walk->has_left_frame) ||
          !copy.plan->BeginsAtBottom(copy.memory, copy.frames) ||
          context_.codes.EndsInGenerator(copy.frames, tick_.time);
-}
-
-// One that is gone may have a successor already, with a state at the same address.
-bool TickSampler::MayHaveRun(SampledThread& thread) {
-  const bool may = thread.MayHaveRun(tick_);
-  if (thread.gone()) outcome_.stale_threads = true;
-  return may;
-}
-
-bool TickSampler::MayRun(SampledThread& thread) {
-  return MayHaveRun(thread) || (tick_.at > tick_.time && thread.MayWakeSoon(tick_));
-}
-
-std::optional<GilState> TickSampler::Peek(LockDomain& domain) {
-  if (domain.threads.size() == 1 && !domain.threads.front()->off_cpu()) {
-    // Nobody to choose from; the copy itself brings the lock. (While that thread sleeps there may
-    // be none, and the lock shows a thread that is new.)
-    return GilState{domain.threads.front()->id().tstate, 0, domain.switch_number};
-  }
-  requests_.clear();
-  domain.gil.AppendRequest(GilReader::kAfter, requests_);
-  if (!context_.target.memory().ReadAll(requests_)) return std::nullopt;
-  return domain.gil.Decode(GilReader::kAfter);
-}
-
-void TickSampler::SeekHolder(LockDomain& domain, const GilState& gil) {
-  if (domain.LacksHolder(gil, threads_.Refused(gil.last_holder))) outcome_.stale_threads = true;
-}
-
-SampledThread& TickSampler::ChooseSubject(LockDomain& domain, const GilState& gil) {
-  SampledThread* subject = domain.Find(gil.last_holder);
-  SeekHolder(domain, gil);
-  // The lock names its last holder even after that has ended.
-  if (subject == nullptr || subject->gone()) subject = domain.last_subject;
-  if (subject != nullptr && !subject->gone()) return *subject;
-  const auto lives = std::ranges::find_if_not(domain.threads, &SampledThread::gone);
-  return lives != domain.threads.end() ? **lives : *domain.threads.front();
-}
-
-void TickSampler::NoteIfGone(SampledThread& thread) {
-  if (thread.clock().Read() || thread.clock().unknown()) return;
-  thread.Miss(tick_);
-  outcome_.stale_threads = true;
-}
-
-void TickSampler::CollectChanged(LockDomain& domain, bool many, const SampledThread* subject,
-                                 std::vector<SampledThread*>& changed) {
-  changed.clear();
-  const size_t count = domain.threads.size();
-  size_t most = SharesCopies(domain) ? kMostOthers : count;
-  if (context_.native != nullptr) most = std::min(most, kMostStopped);
-  size_t checks = std::min(count, many ? kManyChecks : kFewChecks);
-  // Each by itself is looked at when its time has come; but not many for nothing.
-  const bool each_in_time = subject == nullptr && count <= kFewThreads;
-  const auto may_have_run = [this, each_in_time](SampledThread& thread) {
-    return each_in_time ? MayRun(thread) : MayHaveRun(thread);
-  };
-  const auto check_idle = [&](size_t room) {
-    for (; checks > 0 && changed.size() < room; --checks) {
-      SampledThread* thread = domain.Next(domain.next_check);
-      if (thread == subject || !thread->off_cpu()) continue;
-      if (may_have_run(*thread)) changed.push_back(thread);
-    }
-  };
-  check_idle(std::min(most, kKeptForWoken));
-  // Where not all fit they take turns: who comes last in the list runs as much as who comes first.
-  for (size_t left = count; left > 0 && changed.size() < most; --left) {
-    SampledThread* thread = domain.Next(domain.next_running);
-    if (thread == subject || thread->off_cpu()) continue;
-    if (may_have_run(*thread)) changed.push_back(thread);
-  }
-  check_idle(most);
 }
 
 }  // namespace pystrobe::remote

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One look at the target: which thread to hold, copy, prove, try again.
+// One look at the target: hold a thread, copy, prove, try again.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,7 @@
 #include "profiler/model/recording.h"
 #include "sampler/remote/held_time.h"
 #include "sampler/remote/pauser.h"
+#include "sampler/remote/subject_chooser.h"
 #include "sampler/remote/thread_table.h"
 
 namespace pystrobe::remote {
@@ -44,7 +45,7 @@ struct TickOutcome {
 class TickSampler {
  public:
   TickSampler(RunContext& context, ThreadTable& threads, Pauser& pauser)
-      : context_(context), threads_(threads), pauser_(pauser) {}
+      : context_(context), threads_(threads), pauser_(pauser), chooser_(context, threads) {}
   ~TickSampler();
 
   void Start(const Tick& tick);
@@ -95,16 +96,8 @@ class TickSampler {
   };
 
   void StartLooks();
-  /// What is held is the lock's holder, and others are copied with it; else each thread that ran is
-  /// a subject.
-  bool SharesCopies(const LockDomain& domain) const {
-    return !domain.free_threaded() && context_.native == nullptr;
-  }
   void StartLocked(LockDomain& domain);
   void StartEach(LockDomain& domain);
-  /// Fills `running_` with the threads to look at, each by itself. Returns who is to be first and
-  /// whose look goes to whoever has the lock by then; null: nobody is.
-  const SampledThread* CollectEach(LockDomain& domain, const GilState& gil);
   void BeginIfFree(Look& look);
   Look& NewLook(LockDomain& domain, SampledThread* subject);
   static void Reset(Look& look, LockDomain& domain, SampledThread* subject);
@@ -156,22 +149,10 @@ class TickSampler {
   /// The stack's callers are missing, whatever its end looks like.
   bool IsPiece(const ThreadCopy& copy);
 
-  bool MayHaveRun(SampledThread& thread);
-  /// The same, or it may before the time at which it is looked at.
-  bool MayRun(SampledThread& thread);
-  std::optional<GilState> Peek(LockDomain& domain);
-  /// Has the threads listed anew where the lock's holder is none of them.
-  void SeekHolder(LockDomain& domain, const GilState& gil);
-  SampledThread& ChooseSubject(LockDomain& domain, const GilState& gil);
-  /// Where it has ended: then it is not chosen again, and the threads are listed anew.
-  void NoteIfGone(SampledThread& thread);
-  /// Fills `changed` with the threads but `subject` that ran, or may have.
-  void CollectChanged(LockDomain& domain, bool many, const SampledThread* subject,
-                      std::vector<SampledThread*>& changed);
-
   RunContext& context_;
   ThreadTable& threads_;
   Pauser& pauser_;
+  SubjectChooser chooser_;
   HeldTime held_time_;
   Tick tick_;
   TickOutcome outcome_;
@@ -186,10 +167,8 @@ class TickSampler {
   size_t calm_looks_ = 0;    // one after the other that needed no choosing; the last look included
   size_t calm_before_ = 0;   // as it was before the look under way
   size_t calm_needed_ = 0;   // so many before a look are needed for others to be made ahead
-  size_t made_ahead_ = 0;    // since the other threads were last checked
   size_t bytes_copied_ = 0;  // by the last look, of the subject's stack
-  std::vector<SampledThread*> running_;
-  std::vector<pyabi::ReadRequest> requests_;
+  std::vector<SampledThread*> running_;  // to be looked at, each by itself
 };
 
 }  // namespace pystrobe::remote
