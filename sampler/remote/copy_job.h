@@ -158,10 +158,11 @@ struct CopyJob {
   std::vector<ThreadCopy*> threads;
   /// Of the subject, when it was chosen. Our coming wakes a CPU that was idle, and sometimes with
   /// it the thread that sleeps there. So one that was asleep before and is awake in the pause ran
-  /// only if it was charged something in between.
-  std::optional<SchedStat> stat_before;  ///< with `ahead_of_switch` not known
-  bool awake_before = true;              ///< the same, and a moment later
-  bool locals = false;                   ///< read local variables too: some microseconds for each
+  /// only if it was charged something in between. Not known with `ahead_of_switch`, nor where the
+  /// pacer had the CPU of one that was awake: that had been charged by then.
+  std::optional<SchedStat> stat_before;
+  bool awake_before = true;  ///< the same, and a moment later
+  bool locals = false;       ///< read local variables too: some microseconds for each
   /// Take along what native frames are unwound from, of the subject, which is held by ptrace or
   /// sleeps.
   bool native = false;

@@ -115,9 +115,11 @@ PauseTicket Pauser::Begin(CopyJob& job, int cpu, Nanoseconds at) {
   PauseTicket ticket;
   if (failure_) return ticket;
   job.stopped = false;
-  NoteWhereWeAre(cpu);
-  // It was taken off that CPU, and charged, before this was read.
-  if (shares_cpu_) job.stat_before.reset();
+  const bool is_here = sched_getcpu() == cpu;
+  NoteWhereWeAre(cpu, is_here);
+  // It was taken off that CPU, and charged, before this was read: where we leave that once the copy
+  // is begun, too. Of one that slept by then it tells whether it has run since.
+  if (shares_cpu_ || (is_here && job.awake_before)) job.stat_before.reset();
   if (mode_in_use_ == PauseMode::kPreempt && BeginPreemption(job, cpu, at, ticket)) {
     return ticket;
   }
@@ -190,7 +192,10 @@ bool Pauser::CopyBeside(CopyJob& job, Nanoseconds at, PauseTicket& ticket) {
     Probe* const there = ProbeFor(job.subject_cpu);
     if (there == nullptr) return false;
     ticket.probe = there;
-    if (sched_getcpu() == there->cpu()) return false;
+    if (sched_getcpu() == there->cpu()) {
+      if (job.awake_before) job.stat_before.reset();  // as in Begin
+      return false;
+    }
     pacer_.KeepOff(there->cpu());
   }
   job.LookAgain();
@@ -287,9 +292,9 @@ PauseOutcome Pauser::CopyByPtrace(CopyJob& job, Tracer::Moment moment) {
   return {.copied = job.read_ok, .held = held, .held_for = hold.held};
 }
 
-void Pauser::NoteWhereWeAre(int target_cpu) {
+void Pauser::NoteWhereWeAre(int target_cpu, bool is_here) {
   const bool leaves = mode_in_use_ == PauseMode::kPreempt && pacer_.CanKeepOff(target_cpu);
-  const bool shares = sched_getcpu() == target_cpu && !leaves;
+  const bool shares = is_here && !leaves;
   if (shares && !shares_cpu_) own_cpu_ = ThreadCpuNow();
   shares_cpu_ = shares;
 }

@@ -94,7 +94,8 @@ class Pauser {
   PauseOutcome CopyByPtrace(CopyJob& job, Tracer::Moment moment);
   /// A copy can be made at a time that is still to come.
   bool CanBeEarly() const;
-  void NoteWhereWeAre(int target_cpu);
+  /// `is_here`: the calling thread is on that CPU.
+  void NoteWhereWeAre(int target_cpu, bool is_here);
   void NoteReady();
   Nanoseconds PacersWork();
   Probe* ProbeFor(int cpu);

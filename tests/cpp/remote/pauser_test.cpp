@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <deque>
+#include <optional>
 #include <thread>
 
 #include "sampler/remote/promptness.h"
@@ -53,6 +54,17 @@ class PauserTest : public ::testing::Test {
     const Nanoseconds deadline = MonotonicNow() + seconds(10);
     while (!outcome.held && MonotonicNow() < deadline) outcome = Copy(pauser, job, cpu);
     return outcome;
+  }
+
+  // That this thread may use.
+  std::optional<int> OtherCpu() const {
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    EXPECT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (cpu != cpu_ && CPU_ISSET(cpu, &allowed)) return cpu;
+    }
+    return std::nullopt;
   }
 
   ScopedPromptness restores_affinity_;
@@ -194,6 +206,57 @@ TEST_F(PauserTest, WithOneCpuWhatAThreadWasChargedBeforeIsNotKnown) {
     Copy(pauser, job, cpu_);
     EXPECT_FALSE(job.stat_before) << PauseModeName(mode);
   }
+}
+
+// The pacer leaves that CPU only once the copy is begun.
+TEST_F(PauserTest, WhatAThreadWasChargedBeforeIsNotKnownWhereThePacerWasOnItsCpu) {
+  if (!OtherCpu()) GTEST_SKIP() << "one CPU only";
+  Pauser pauser(PauseMode::kPreempt);
+  ASSERT_TRUE(PinTo(0, cpu_));
+  CopyJob& job = NewJob(cpu_);
+  job.stat_before = SchedStat{};
+  Copy(pauser, job, cpu_);
+  EXPECT_NE(sched_getcpu(), cpu_);
+  EXPECT_FALSE(job.stat_before);
+  job.stat_before = SchedStat{};
+  Copy(pauser, job, cpu_);
+  EXPECT_TRUE(job.stat_before) << "it was elsewhere this time";
+}
+
+// What proves that it stood still, as a rule, where our coming has woken it.
+TEST_F(PauserTest, WhatASleeperWasChargedBeforeIsKnownWhereThePacerLeavesItsCpu) {
+  if (!OtherCpu()) GTEST_SKIP() << "one CPU only";
+  Pauser pauser(PauseMode::kPreempt);
+  ASSERT_TRUE(PinTo(0, cpu_));
+  CopyJob& job = NewJob(cpu_);
+  job.stat_before = SchedStat{};
+  job.awake_before = false;
+  Copy(pauser, job, cpu_);
+  EXPECT_NE(sched_getcpu(), cpu_);
+  EXPECT_TRUE(job.stat_before);
+}
+
+// The thread was expected on another CPU.
+TEST_F(PauserTest, WithTimeWhatAThreadWasChargedIsNotKnownWhereItTurnsOutToBeOnThePacersCpu) {
+  const auto other = OtherCpu();
+  if (!other) GTEST_SKIP() << "one CPU only";
+  cpu_set_t both;
+  CPU_ZERO(&both);
+  CPU_SET(cpu_, &both);
+  CPU_SET(*other, &both);
+  ASSERT_EQ(sched_setaffinity(0, sizeof both, &both), 0);
+  Pauser pauser(PauseMode::kPreempt);
+  pauser.ExpectEvery(seconds(1));
+  CopyJob& job = NewJob(cpu_);
+  // Until the first copy, which shows where it is, is not kept waiting by others.
+  const Nanoseconds deadline = MonotonicNow() + seconds(10);
+  while (job.own_cpu != cpu_ && MonotonicNow() < deadline) {
+    ASSERT_TRUE(PinTo(0, cpu_));
+    job.stat_before = SchedStat{};
+    Copy(pauser, job, *other);
+  }
+  EXPECT_EQ(job.own_cpu, cpu_);
+  EXPECT_FALSE(job.stat_before);
 }
 
 TEST_F(PauserTest, WakesAsLongBeforeACopyAsItTakesToBeReady) {
