@@ -12,7 +12,7 @@ namespace {
 
 // Longer than any tick of the scheduler: who wakes so late is left no time by others, where it is.
 constexpr Nanoseconds kStarved = std::chrono::milliseconds(20);
-constexpr Nanoseconds kFreeFor = std::chrono::seconds(2);
+constexpr Nanoseconds kStaysFor = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -29,16 +29,20 @@ void Pacer::Wake() {
 bool Pacer::CanKeepOff(int cpu) {
   if (cpu < 0 || has_one_cpu()) return false;
   const std::lock_guard lock(mutex_);
-  return kept_off_ != cpu && MonotonicNow() >= free_until_;
+  return kept_off_ != cpu && MonotonicNow() >= stays_until_;
 }
 
 void Pacer::KeepOff(int cpu) {
   if (cpu < 0 || has_one_cpu()) return;
   const std::lock_guard lock(mutex_);
-  if (kept_off_ == cpu || MonotonicNow() < free_until_) return;
+  if (kept_off_ == cpu || MonotonicNow() < stays_until_) return;
   cpu_set_t others = allowed_;
   CPU_CLR(cpu, &others);
-  if (sched_setaffinity(tid_, sizeof others, &others) == 0) kept_off_ = cpu;
+  if (sched_setaffinity(tid_, sizeof others, &others) == 0) {
+    kept_off_ = cpu;
+  } else {
+    stays_until_ = MonotonicNow() + kStaysFor;
+  }
 }
 
 void Pacer::Sleep(Nanoseconds until) {
@@ -50,7 +54,7 @@ void Pacer::Sleep(Nanoseconds until) {
 void Pacer::NoteLate(Nanoseconds late) {
   if (late < kStarved) return;
   const std::lock_guard lock(mutex_);
-  free_until_ = MonotonicNow() + kFreeFor;
+  stays_until_ = MonotonicNow() + kStaysFor;
   if (std::exchange(kept_off_, -1) >= 0) sched_setaffinity(tid_, sizeof allowed_, &allowed_);
 }
 

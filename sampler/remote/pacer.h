@@ -29,9 +29,11 @@ class Pacer {
   /// the target's CPU its timer would interrupt the target once more for each sample; and who wakes
   /// there may wait for the next tick of the scheduler, milliseconds, until the target makes room.
   /// So whoever finds the target on a CPU calls this before it wakes the pacer. Where it starves on
-  /// the CPUs that are left it has them all again for a while. [any thread]
+  /// the CPUs that are left it has them all again for a while. Where none is left any more, as its
+  /// cpuset has shrunk, that is tried again after a while. [any thread]
   void KeepOff(int cpu);
-  /// False where it has to stay, or has been put back there by others. [any thread]
+  /// False where it has to stay, as far as is known, or has been put back there by others. [any
+  /// thread]
   bool CanKeepOff(int cpu);
 
   /// Sleeps until `until` (CLOCK_MONOTONIC) unless woken since the last Sleep; a signal ends it
@@ -50,7 +52,7 @@ class Pacer {
   cpu_set_t allowed_;
   std::mutex mutex_;
   int kept_off_ = -1;
-  Nanoseconds free_until_{};
+  Nanoseconds stays_until_{};  // is not moved before
   std::atomic<uint32_t> woken_{0};
 };
 

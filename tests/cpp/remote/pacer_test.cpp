@@ -2,7 +2,17 @@
 #include "sampler/remote/pacer.h"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <iterator>
+#include <thread>
 
 #include "sampler/remote/promptness.h"
 
@@ -11,6 +21,19 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+
+/// The kernel refuses to move the calling thread from here on.
+bool ForbidToMove() {
+  sock_filter steps[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_setaffinity, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{std::size(steps), steps};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
 
 class PacerTest : public ::testing::Test {
  protected:
@@ -65,6 +88,26 @@ TEST_F(PacerTest, WhoWakesTooLateHasAllCpusAgainForAWhile) {
   EXPECT_TRUE(MayUse(cpu));
   pacer_.KeepOff(cpu);
   EXPECT_TRUE(MayUse(cpu)) << "else it would starve there again";
+}
+
+// As where a cpuset has shrunk to one CPU: then it is to take itself for one that shares it.
+TEST_F(PacerTest, WhoCannotBeMovedStaysForAWhile) {
+  bool forbidden = false;
+  std::thread its_thread([&] {  // whatever it may not do, it may not do any more
+    Pacer pacer;
+    const int cpu = sched_getcpu();
+    forbidden = ForbidToMove();
+    if (!forbidden) return;
+    EXPECT_TRUE(pacer.CanKeepOff(cpu)) << "nothing is known yet";
+    pacer.KeepOff(cpu);
+    EXPECT_TRUE(MayUse(cpu));
+    EXPECT_FALSE(pacer.CanKeepOff(cpu));
+    const Nanoseconds patience = MonotonicNow() + seconds(20);
+    while (!pacer.CanKeepOff(cpu) && MonotonicNow() < patience) usleep(10'000);
+    EXPECT_TRUE(pacer.CanKeepOff(cpu)) << "the cpuset may have grown again";
+  });
+  its_thread.join();
+  if (!forbidden) GTEST_SKIP() << "no seccomp filters here";
 }
 
 }  // namespace
