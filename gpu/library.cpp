@@ -22,14 +22,13 @@ int LookAt(dl_phdr_info* info, size_t, void* context) {
   return 1;
 }
 
-// Empty where there is none.
+}  // namespace
+
 std::string PathOfLoaded(std::string_view stem) {
   Search search{stem, {}};
   dl_iterate_phdr(LookAt, &search);
   return std::move(search.found);
 }
-
-}  // namespace
 
 Result<Library> Library::Open(std::string_view stem, std::span<const char* const> names) {
   if (std::string path = PathOfLoaded(stem); !path.empty()) {

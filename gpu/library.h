@@ -12,12 +12,16 @@
 
 namespace pystrobe::gpu {
 
+/// Of the library that the process has already whose file name begins with `stem` ("libcuda.so"),
+/// as the dynamic linker has it; empty where there is none. [any thread]
+std::string PathOfLoaded(std::string_view stem);
+
 /// A shared library, which stays loaded. [any thread]
 class Library {
  public:
-  /// The one that the process has already, whose file name begins with `stem` ("libcuda.so"), else
-  /// the first of `names` that the dynamic linker finds: two copies of one library, each with its
-  /// own state, are no good. Fails with what the linker says of the last name.
+  /// The one of PathOfLoaded(stem), else the first of `names` that the dynamic linker finds: two
+  /// copies of one library, each with its own state, are no good. Fails with what the linker says
+  /// of the last name.
   static Result<Library> Open(std::string_view stem, std::span<const char* const> names);
 
   /// Null where it has no such symbol.

@@ -24,6 +24,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/mock_cuda/hook.h"
+
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 struct CUctx_st {
@@ -64,6 +66,7 @@ struct Operation {
 
 struct CUstream_st {
   CUctx_st* context;
+  uint32_t id;
   std::deque<Operation> queue{};
   int64_t free_at = 0;
   bool is_captured = false;
@@ -78,6 +81,8 @@ std::map<CUctx_st*, CUstream_st*> default_streams;
 std::set<CUstream_st*> streams;
 std::set<CUevent_st*> events;
 unsigned long long next_id = 1;
+uint32_t next_stream = 7;  // as CUPTI numbers them: the default stream is the first
+std::atomic<const MockCudaHook*> hook{nullptr};
 double clock_share = 1;
 std::string fail_function;
 CUresult fail_result = CUDA_SUCCESS;
@@ -112,6 +117,12 @@ CUresult Begin(const char* function) {
   const std::lock_guard lock(mutex); \
   if (const CUresult begun = Begin(__func__); begun != CUDA_SUCCESS) return begun
 
+// They stay: who has one of a stream that is gone may ask for it.
+CUstream_st* MakeStream(CUctx_st* context) {
+  static std::deque<CUstream_st>& all = *new std::deque<CUstream_st>;
+  return &all.emplace_back(context, next_stream++);
+}
+
 CUctx_st* Current() { return stack.empty() ? nullptr : stack.back(); }
 
 CUstream_st* Resolve(CUstream stream) {
@@ -119,7 +130,7 @@ CUstream_st* Resolve(CUstream stream) {
   CUctx_st* const context = Current();
   if (context == nullptr) return nullptr;
   auto& own = default_streams[context];
-  if (own == nullptr) own = new CUstream_st{context};
+  if (own == nullptr) own = MakeStream(context);
   return own;
 }
 
@@ -144,6 +155,36 @@ CUresult Put(CUstream handle, Operation operation) {
   Advance(*stream);
   return CUDA_SUCCESS;
 }
+
+// What is told to who looks at one call.
+class Seen {
+ public:
+  explicit Seen(MockCudaCall call) : hook_(hook), call_(call) {
+    if (hook_ != nullptr) hook_->enter(call_);
+  }
+  Seen(const Seen&) = delete;
+  Seen& operator=(const Seen&) = delete;
+  ~Seen() {
+    if (hook_ != nullptr) hook_->exit(call_, result_);
+  }
+  CUresult Put(CUstream stream, Operation operation) {
+    if (hook_ != nullptr) {
+      if (CUstream_st* const own = Resolve(stream)) call_.stream = own->id;
+      operation.run = [run = std::move(operation.run), duration = operation.duration, hook = hook_,
+                       call = call_](int64_t begin) {
+        run(begin);
+        hook->done(call, begin, begin + duration);
+      };
+    }
+    return ::Put(stream, std::move(operation));
+  }
+  CUresult Exit(CUresult result) { return result_ = result; }
+
+ private:
+  const MockCudaHook* hook_;
+  MockCudaCall call_;
+  CUresult result_ = CUDA_ERROR_UNKNOWN;
+};
 
 bool IsDone(CUstream_st& stream) {
   Advance(stream);
@@ -188,6 +229,7 @@ EXPORT void mock_set_clock(double share) { clock_share = share; }
 EXPORT uint64_t mock_retains() { return retains; }
 EXPORT uint64_t mock_events() { return live_events; }
 EXPORT uint64_t mock_allocations() { return live_allocations; }
+EXPORT void mock_set_hook(const MockCudaHook* to) { hook = to; }
 EXPORT int mock_is_initialized() { return initialized_in == getpid(); }
 
 // ---------------------------------------------------------------------------- the driver
@@ -259,6 +301,15 @@ EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute whic
       {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
       {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 4},
       {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 1 << 20},
+      {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
+      {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
+      {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
+      {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536},
+      {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 228 << 10},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 227 << 10},
+      {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 1 << 10},
       {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, kClockKhz},
       {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 2'000'000},
       {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 512},
@@ -349,7 +400,7 @@ EXPORT CUresult CUDAAPI cuCtxSynchronize() {
 EXPORT CUresult CUDAAPI cuStreamCreate(CUstream* stream, unsigned) {
   BEGIN();
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  *stream = new CUstream_st{Current()};
+  *stream = MakeStream(Current());
   streams.insert(*stream);
   return CUDA_SUCCESS;
 }
@@ -468,6 +519,7 @@ EXPORT CUresult CUDAAPI cuMemFree(CUdeviceptr address) {
 
 EXPORT CUresult CUDAAPI cuMemsetD32Async(CUdeviceptr address, unsigned value, size_t count,
                                          CUstream stream) {
+  Seen seen({.function = "cuMemsetD32Async", .bytes = count * sizeof(uint32_t)});
   BEGIN();
   Operation set;
   set.duration = static_cast<int64_t>(count * sizeof(uint32_t)) / kBytesEachNanosecond;
@@ -475,7 +527,17 @@ EXPORT CUresult CUDAAPI cuMemsetD32Async(CUdeviceptr address, unsigned value, si
     auto* const words = reinterpret_cast<uint32_t*>(address);
     std::fill(words, words + count, value);
   };
-  return Put(stream, std::move(set));
+  return seen.Exit(seen.Put(stream, std::move(set)));
+}
+
+EXPORT CUresult CUDAAPI cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes,
+                                          CUstream stream) {
+  Seen seen({.function = "cuMemcpyHtoDAsync_v2", .bytes = bytes});
+  BEGIN();
+  Operation copy;
+  copy.duration = static_cast<int64_t>(bytes) / kBytesEachNanosecond;
+  copy.run = [to, from, bytes](int64_t) { std::memcpy(reinterpret_cast<void*>(to), from, bytes); };
+  return seen.Exit(seen.Put(stream, std::move(copy)));
 }
 
 EXPORT CUresult CUDAAPI cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
@@ -512,18 +574,21 @@ EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule module) {
 
 EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   BEGIN();
+  // They stay: CUPTI keeps their names.
+  static std::deque<CUfunc_st>& all = *new std::deque<CUfunc_st>;
   const std::string text = name;
   const bool sleeps = text.starts_with("sleep_");
-  *function = new CUfunc_st{text, sleeps ? std::atoll(name + 6) : kEmptyKernel};
+  *function = &all.emplace_back(text, sleeps ? std::atoll(name + 6) : kEmptyKernel);
   return CUDA_SUCCESS;
 }
 
-EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned, unsigned, unsigned, unsigned,
-                                       unsigned, unsigned, unsigned, CUstream stream,
-                                       void** arguments, void**) {
+namespace {
+
+CUresult Launch(Seen& seen, CUfunction function, CUstream stream, void** arguments) {
   CUstream_st* own = nullptr;
   {
-    BEGIN();
+    const std::lock_guard lock(mutex);
+    if (const CUresult begun = Begin("cuLaunchKernel"); begun != CUDA_SUCCESS) return begun;
     own = Resolve(stream);
     if (own == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   }
@@ -545,7 +610,21 @@ EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned, unsigned, 
       to[1] = static_cast<uint64_t>(begin);
     };
   }
-  return Put(stream, std::move(kernel));
+  return seen.Put(stream, std::move(kernel));
+}
+
+}  // namespace
+
+EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                                       unsigned grid_z, unsigned block_x, unsigned block_y,
+                                       unsigned block_z, unsigned shared, CUstream stream,
+                                       void** arguments, void**) {
+  Seen seen({.function = "cuLaunchKernel",
+             .symbol = function->name.c_str(),
+             .grid = {grid_x, grid_y, grid_z},
+             .block = {block_x, block_y, block_z},
+             .dynamic_shared = shared});
+  return seen.Exit(Launch(seen, function, stream, arguments));
 }
 
 EXPORT CUresult CUDAAPI cuGetProcAddress(const char* symbol, void** function, int, cuuint64_t,

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "gpu/handles.h"
 
@@ -61,6 +62,18 @@ class MockDriver {
   void Launch(CUfunction kernel, Stream stream = nullptr) const {
     const auto launch = Find<decltype(cuLaunchKernel)>("cuLaunchKernel");
     EXPECT_EQ(launch(kernel, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr), CUDA_SUCCESS);
+  }
+  /// As many bytes; of its memory nothing is left.
+  void CopyAndSet(size_t bytes, Stream stream = nullptr) const {
+    std::vector<uint8_t> from(bytes), to(bytes);
+    const auto address = reinterpret_cast<CUdeviceptr>(to.data());
+    EXPECT_EQ(Find<CUresult(CUdeviceptr, const void*, size_t, CUstream)>("cuMemcpyHtoDAsync_v2")(
+                  address, from.data(), bytes, stream),
+              CUDA_SUCCESS);
+    EXPECT_EQ(Find<CUresult(CUdeviceptr, unsigned, size_t, CUstream)>("cuMemsetD32Async")(
+                  address, 0, bytes / sizeof(uint32_t), stream),
+              CUDA_SUCCESS);
+    Synchronize(stream);
   }
   void Synchronize(Stream stream = nullptr) const {
     Find<CUresult(CUstream)>("cuStreamSynchronize")(stream);
