@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,16 @@ class IdIndex {
     slots_[slot] = fresh + 1;
     ++size_;
     return fresh;
+  }
+
+  /// The id added before under `hash` that `is_it(id)` accepts; nullopt where there is none.
+  template <typename IsIt>
+  std::optional<uint32_t> Find(uint64_t hash, IsIt is_it) const {
+    if (slots_.empty()) return std::nullopt;
+    for (size_t slot = hash & mask(); slots_[slot] != kFree; slot = (slot + 1) & mask()) {
+      if (is_it(slots_[slot] - 1)) return slots_[slot] - 1;
+    }
+    return std::nullopt;
   }
 
   size_t size() const { return size_; }

@@ -22,6 +22,9 @@ class Words {
     if (id == fresh) words_.push_back(word);
     return id;
   }
+  std::optional<uint32_t> Find(const std::string& word) const {
+    return index_.Find(HashOf(word), [&](uint32_t id) { return words_[id] == word; });
+  }
   size_t size() const { return index_.size(); }
 
  private:
@@ -41,6 +44,15 @@ TEST_P(IdIndexTest, GivesEqualValuesTheSameId) {
   for (uint32_t i = 0; i < 1000; ++i) ASSERT_EQ(words.Intern(std::to_string(i)), i);
   for (uint32_t i = 1000; i-- > 0;) ASSERT_EQ(words.Intern(std::to_string(i)), i);
   EXPECT_EQ(words.size(), 1000U);
+}
+
+TEST_P(IdIndexTest, FindsWithoutAdding) {
+  Words words(GetParam());
+  EXPECT_EQ(words.Find("0"), std::nullopt);
+  for (uint32_t i = 0; i < 100; ++i) words.Intern(std::to_string(i));
+  EXPECT_EQ(words.Find("57"), 57U);
+  EXPECT_EQ(words.Find("100"), std::nullopt);
+  EXPECT_EQ(words.size(), 100U);
 }
 
 // All of one hash; of sixteen; well spread.

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/kernel_sums.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "profiler/base/hash.h"
+
+namespace pystrobe::gpu {
+namespace {
+
+uint64_t HashOf(const SumKey& key) {
+  const auto pair = [](uint64_t high, uint64_t low) { return high << 32 | low; };
+  const uint64_t origin = MixBits(pair(key.origin.path, key.origin.range));
+  const uint64_t place = pair(key.stream, key.device << 2 | static_cast<uint32_t>(key.kind));
+  return MixBits(origin ^ MixBits(place) ^ static_cast<uint64_t>(key.kernel));
+}
+
+size_t BucketOf(uint64_t nanoseconds) {
+  return std::min(static_cast<size_t>(std::bit_width(nanoseconds)), WorkSum::kBuckets - 1);
+}
+
+}  // namespace
+
+KernelSums::KernelSums(const KernelSumsOptions& options)
+    : options_(options), kernels_(options.max_kernels) {
+  for (size_t kind = 0; kind < kWorkKinds; ++kind) {
+    keys_.push_back({.origin = kUnknownOrigin,
+                     .kernel = KernelTable::kOtherKernels,
+                     .kind = static_cast<WorkKind>(kind)});
+    sums_.emplace_back();
+  }
+}
+
+void KernelSums::Add(const GpuWork& work) {
+  const uint32_t number = SumOf({.origin = work.origin,
+                                 .kernel = kernels_.Intern(work.name, work.shape),
+                                 .device = work.device,
+                                 .stream = work.stream,
+                                 .kind = work.kind});
+  WorkSum& sum = sums_[number];
+  overflowed_ += number < kWorkKinds;
+  sum.bytes += work.bytes;
+  if (work.kind == WorkKind::kKernel) sum.last_grid = work.grid;
+  if (work.begin_ns == 0 || work.end_ns < work.begin_ns) {
+    ++sum.untimed;
+    return;
+  }
+  const auto nanoseconds = static_cast<uint64_t>(work.end_ns - work.begin_ns);
+  ++sum.count;
+  sum.total_ns += nanoseconds;
+  sum.min_ns = std::min(sum.min_ns, nanoseconds);
+  sum.max_ns = std::max(sum.max_ns, nanoseconds);
+  ++sum.buckets[BucketOf(nanoseconds)];
+  ++count_;
+  total_ns_ += nanoseconds;
+  if (options_.max_spans == 0) return;
+  const WorkSpan span{.begin_ns = work.begin_ns, .end_ns = work.end_ns, .sum = number};
+  if (spans_.size() < options_.max_spans) {
+    spans_.push_back(span);
+    return;
+  }
+  ++spans_lost_;
+  spans_[next_span_] = span;
+  next_span_ = (next_span_ + 1) % spans_.size();
+}
+
+uint32_t KernelSums::SumOf(const SumKey& key) {
+  const auto fresh = static_cast<uint32_t>(keys_.size());
+  const auto is_it = [&](uint32_t id) { return keys_[id] == key; };
+  const auto hash_of = [&](uint32_t id) { return HashOf(keys_[id]); };
+  if (fresh >= kWorkKinds + options_.max_sums) {
+    return index_.Find(HashOf(key), is_it).value_or(static_cast<uint32_t>(key.kind));
+  }
+  const uint32_t found = index_.FindOrAdd(HashOf(key), fresh, is_it, hash_of);
+  if (found == fresh) {
+    keys_.push_back(key);
+    sums_.emplace_back();
+  }
+  return found;
+}
+
+std::vector<WorkSpan> KernelSums::Spans() const {
+  std::vector<WorkSpan> ordered = spans_;
+  std::ranges::rotate(ordered, ordered.begin() + static_cast<std::ptrdiff_t>(next_span_));
+  return ordered;
+}
+
+}  // namespace pystrobe::gpu
