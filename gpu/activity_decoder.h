@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads CUPTI's records. For gpu's own source files: this header needs <cupti.h>.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "gpu/cupti_api.h"
+#include "gpu/gpu_work.h"
+#include "gpu/kernel_sums.h"
+#include "gpu/launch_ring.h"
+#include "profiler/base/clock.h"
+
+namespace pystrobe::gpu {
+
+struct DecodedCounts {
+  uint64_t records = 0;    ///< of kernels, copies and sets
+  uint64_t unmatched = 0;  ///< of these, whose launch was not found
+  uint64_t other = 0;      ///< of other kinds, which nobody asked for
+};
+
+/// From CLOCK_MONOTONIC to CUPTI's clock, by the shortest of a few looks at both. [any thread]
+Nanoseconds CuptiClockOffset(const CuptiApi& cupti);
+
+/// Records are of the layout of CUDA 12.0: later ones have more behind it. [one thread at a time]
+class ActivityDecoder {
+ public:
+  /// All three outlive it.
+  ActivityDecoder(const CuptiApi& cupti, const LaunchRing& ring, KernelSums& sums)
+      : cupti_(cupti), ring_(ring), sums_(sums) {}
+
+  /// Adds the records of one buffer to the sums. Allocates only for what is new.
+  void Decode(uint8_t* data, size_t bytes);
+  const DecodedCounts& counts() const { return counts_; }
+
+ private:
+  template <typename Record>
+  GpuWork Common(const Record& record, WorkKind kind);
+  void AddKernel(const CUpti_Activity* record);
+  template <typename Record>
+  void AddCopy(const CUpti_Activity* record);
+  void AddSet(const CUpti_Activity* record);
+  const char* CopyName(uint8_t kind, uint8_t from, uint8_t to);
+  const char* SetName(uint16_t memory);
+
+  const CuptiApi& cupti_;
+  const LaunchRing& ring_;
+  KernelSums& sums_;
+  int64_t offset_ns_ = 0;
+  DecodedCounts counts_;
+  std::map<uint32_t, std::string> names_;  // of copies and sets; they stay where they are
+};
+
+}  // namespace pystrobe::gpu

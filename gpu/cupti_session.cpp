@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cupti_session.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "gpu/activity_decoder.h"
+#include "gpu/cupti_api.h"
+#include "gpu/cupti_collector.h"
+#include "gpu/device.h"
+#include "profiler/base/thread.h"
+
+namespace pystrobe::gpu {
+namespace {
+
+// Never the kinds RUNTIME and DRIVER, a record more for each call of either: 2 us a launch. Copies
+// between devices are a kind of their own.
+constexpr std::array kActivities{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                                 CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
+
+// Until it (CUDA 12.9) CUPTI crashes where it is given no buffer.
+constexpr uint32_t kTakesNoBuffer = 27;
+
+}  // namespace
+
+class CuptiSession::Impl {
+ public:
+  Impl(const CuptiApi& cupti, int driver_version, CuptiCollector& collector,
+       const CuptiOptions& options)
+      : cupti_(cupti),
+        driver_version_(driver_version),
+        collector_(collector),
+        flush_every_(std::max<Nanoseconds>(options.flush_every, std::chrono::milliseconds(1))),
+        sums_(options.sums),
+        decoder_(cupti, collector.ring(), sums_) {}
+
+  Result<void> Start();
+  Result<void> Stop();
+  CuptiFacts Facts() const;
+  void Read(FunctionRef<void(const KernelSums&)> reader) const {
+    const std::lock_guard lock(decode_mutex_);
+    reader(sums_);
+  }
+
+ private:
+  Result<void> Enable();
+  Result<void> End();
+  void Run();
+  void Decode(const ActivityBuffers::Filled& filled);
+  CuptiFacts Counted() const;
+
+  const CuptiApi& cupti_;
+  const int driver_version_;
+  CuptiCollector& collector_;
+  const Nanoseconds flush_every_;
+  CUpti_SubscriberHandle subscriber_ = nullptr;
+
+  mutable std::mutex decode_mutex_;  // of the sums and the decoder
+  KernelSums sums_;
+  ActivityDecoder decoder_;
+
+  std::thread thread_;
+  std::mutex flush_mutex_;  // CUPTI is flushed by one at a time
+  std::atomic<bool> ends_{false};
+  std::atomic<int64_t> cpu_ns_{0};
+
+  mutable std::mutex stop_mutex_;
+  std::optional<Result<void>> stopped_;
+  CuptiFacts facts_;  // once it is stopped
+};
+
+Result<void> CuptiSession::Impl::Start() {
+  auto done = cupti_.Check(cupti_.cuptiSubscribe(&subscriber_, CuptiCollector::OnCall, &collector_),
+                           "using CUPTI");
+  if (!done) {
+    // Somebody else may have it: nothing of it is ours to end.
+    collector_.GiveBack();
+    return done;
+  }
+  done = Enable();
+  if (!done) Stop();
+  return done;
+}
+
+// The records last: who was launched before is not seen, and leaves none.
+Result<void> CuptiSession::Impl::Enable() {
+  uint8_t yes = 1;
+  size_t size = sizeof yes;
+  // It is no more than a promise which makes it faster.
+  cupti_.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &yes);
+  auto done = cupti_.Check(cupti_.cuptiActivityRegisterCallbacks(CuptiCollector::OnBufferRequested,
+                                                                 CuptiCollector::OnBufferCompleted),
+                           "lending buffers to CUPTI");
+  if (!done) return done;
+  auto thread = StartThread("reading CUPTI's records", [this] { Run(); });
+  if (!thread) return std::unexpected(thread.error());
+  thread_ = *std::move(thread);
+  for (const uint32_t id : LaunchCallIds()) {
+    const CUptiResult result =
+        cupti_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
+    // Of a function that is later than this CUPTI.
+    if (result == CUPTI_ERROR_INVALID_PARAMETER) continue;
+    done = cupti_.Check(result, "asking for callbacks");
+    if (!done) return done;
+  }
+  for (const CUpti_ActivityKind kind : kActivities) {
+    done = cupti_.Check(cupti_.cuptiActivityEnable(kind), "asking for records");
+    if (!done) return done;
+  }
+  return {};
+}
+
+Result<void> CuptiSession::Impl::Stop() {
+  const std::lock_guard lock(stop_mutex_);
+  if (!stopped_) stopped_ = End();
+  return *stopped_;
+}
+
+// The first failure is told, but all of it is tried. Callbacks end after the records, so that none
+// is left without its launch.
+Result<void> CuptiSession::Impl::End() {
+  Result<void> done;
+  const auto note = [&](CUptiResult result, std::string_view what) {
+    if (done) done = cupti_.Check(result, what);
+  };
+  for (const CUpti_ActivityKind kind : kActivities) {
+    note(cupti_.cuptiActivityDisable(kind), "ending the records");
+  }
+  note(cupti_.cuptiUnsubscribe(subscriber_), "ending the callbacks");
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard lock(flush_mutex_);
+      note(cupti_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),
+           "reading the last records");
+    }
+    ends_ = true;
+    collector_.buffers().Wake();
+    thread_.join();
+  }
+  size_t dropped = 0;
+  note(cupti_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped), "counting lost records");
+  facts_ = Counted();
+  facts_.dropped = dropped;
+  // Without it each launch stays slower than it was.
+  const CUptiResult finalized = cupti_.cuptiFinalize();
+  note(finalized, "leaving CUPTI");
+  // Else it may still write to the buffers: the process cannot trace again.
+  if (finalized == CUPTI_SUCCESS) collector_.GiveBack();
+  return done;
+}
+
+void CuptiSession::Impl::Run() {
+  ActivityBuffers& buffers = collector_.buffers();
+  Nanoseconds flush_at = MonotonicNow() + flush_every_;
+  while (!ends_) {
+    if (const auto filled = buffers.Take(flush_at)) Decode(*filled);
+    if (MonotonicNow() < flush_at) continue;
+    {
+      const std::lock_guard lock(flush_mutex_);
+      if (!ends_) cupti_.cuptiActivityFlushAll(0);
+    }
+    flush_at = MonotonicNow() + flush_every_;
+  }
+  while (const auto filled = buffers.Take(Nanoseconds::zero())) Decode(*filled);
+}
+
+void CuptiSession::Impl::Decode(const ActivityBuffers::Filled& filled) {
+  {
+    const std::lock_guard lock(decode_mutex_);
+    decoder_.Decode(filled.data, filled.bytes);
+  }
+  collector_.buffers().GiveBack(filled);
+  cpu_ns_.store(ThreadCpuNow().count(), std::memory_order_relaxed);
+}
+
+// With the decoder's lock, or once its thread has ended.
+CuptiFacts CuptiSession::Impl::Counted() const {
+  return {.launches = collector_.launches(),
+          .records = decoder_.counts().records,
+          .unmatched = decoder_.counts().unmatched,
+          .other_records = decoder_.counts().other,
+          .declined_buffers = collector_.buffers().declined(),
+          .discarded_bytes = collector_.buffers().spare_bytes()};
+}
+
+CuptiFacts CuptiSession::Impl::Facts() const {
+  const std::lock_guard lock(stop_mutex_);
+  CuptiFacts facts = facts_;
+  if (!stopped_) {
+    const std::lock_guard decode_lock(decode_mutex_);
+    facts = Counted();
+  }
+  facts.cupti_version = cupti_.version;
+  facts.cupti_path = cupti_.path;
+  facts.driver_version = driver_version_;
+  facts.decoder_cpu = Nanoseconds(cpu_ns_.load(std::memory_order_relaxed));
+  return facts;
+}
+
+CuptiSession::CuptiSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Result<std::unique_ptr<CuptiSession>> CuptiSession::Start(const CuptiOptions& options,
+                                                          LaunchPath& path) {
+  const auto driver_version = DriverVersion();
+  if (!driver_version) return std::unexpected(driver_version.error());
+  const auto cupti = CuptiApi::Load(options.library_paths);
+  if (!cupti) return std::unexpected(cupti.error());
+  const auto collector = CuptiCollector::Take({.count = options.buffers,
+                                               .bytes = options.buffer_bytes,
+                                               .spare = (*cupti)->version < kTakesNoBuffer},
+                                              path);
+  if (!collector) return std::unexpected(collector.error());
+  auto impl = std::make_unique<Impl>(**cupti, *driver_version, **collector, options);
+  if (auto done = impl->Start(); !done) return std::unexpected(done.error());
+  return std::unique_ptr<CuptiSession>(new CuptiSession(std::move(impl)));
+}
+
+CuptiSession::~CuptiSession() {
+  if (CuptiCollector::IsInChild()) {
+    // Its thread is not there, and its locks may be held for ever.
+    impl_.release();
+    return;
+  }
+  impl_->Stop();
+}
+
+Result<void> CuptiSession::Stop() {
+  if (CuptiCollector::IsInChild()) return {};
+  return impl_->Stop();
+}
+
+CuptiFacts CuptiSession::Facts() const {
+  if (CuptiCollector::IsInChild()) return {};
+  return impl_->Facts();
+}
+
+bool CuptiSession::Read(FunctionRef<void(const KernelSums&)> reader) const {
+  if (CuptiCollector::IsInChild()) return false;
+  impl_->Read(reader);
+  return true;
+}
+
+}  // namespace pystrobe::gpu

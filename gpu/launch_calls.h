@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which functions of the driver put work on a device whose records carry the call's correlation id.
+// [any thread]
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace pystrobe::gpu {
+
+enum class LaunchKind : uint8_t { kKernel, kGraph, kCopy, kSet };
+inline constexpr size_t kLaunchKinds = 4;
+
+/// As CUPTI numbers the driver's functions (CUpti_driver_api_trace_cbid). Some a CUPTI of before
+/// does not know.
+std::span<const uint32_t> LaunchCallIds();
+
+/// Nullopt of any other. [async-signal-safe]
+std::optional<LaunchKind> KindOfLaunchCall(uint32_t id);
+
+}  // namespace pystrobe::gpu

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/launch_calls.h"
+
+#include <cupti.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "gpu/launch_counts.h"
+
+namespace pystrobe::gpu {
+namespace {
+
+TEST(LaunchCalls, AreOfTheirKind) {
+  EXPECT_EQ(KindOfLaunchCall(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel), LaunchKind::kKernel);
+  EXPECT_EQ(KindOfLaunchCall(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz), LaunchKind::kKernel);
+  EXPECT_EQ(KindOfLaunchCall(CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch), LaunchKind::kGraph);
+  EXPECT_EQ(KindOfLaunchCall(CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2), LaunchKind::kCopy);
+  EXPECT_EQ(KindOfLaunchCall(CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async_ptsz), LaunchKind::kSet);
+  EXPECT_EQ(KindOfLaunchCall(CUPTI_DRIVER_TRACE_CBID_cuEventRecord), std::nullopt);
+  EXPECT_EQ(KindOfLaunchCall(CUPTI_DRIVER_TRACE_CBID_cuLaunchHostFunc), std::nullopt);
+  EXPECT_EQ(KindOfLaunchCall(0), std::nullopt);
+  EXPECT_EQ(KindOfLaunchCall(~0U), std::nullopt);
+}
+
+TEST(LaunchCalls, AllHaveAKind) {
+  EXPECT_EQ(LaunchCallIds().size(), 10U + 2 + 48 + 12 + 24);
+  for (const uint32_t id : LaunchCallIds()) EXPECT_TRUE(KindOfLaunchCall(id)) << id;
+}
+
+TEST(LaunchCounts, ThreadsAddUp) {
+  LaunchCounts counts;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 8; ++thread) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 10'000; ++i) counts.Add(LaunchKind::kCopy);
+      counts.AddFailed();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(counts.Sum().launches, testing::ElementsAre(0, 0, 80'000, 0));
+  EXPECT_EQ(counts.Sum().failed, 8U);
+  counts.Clear();
+  EXPECT_THAT(counts.Sum().launches, testing::Each(0));
+}
+
+}  // namespace
+}  // namespace pystrobe::gpu
