@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/occupancy.h"
+
+#include <cuda_occupancy.h>
+#include <fmt/format.h>
+
+#include <climits>
+#include <cmath>
+
+#include "gpu/driver_api.h"
+
+namespace pystrobe::gpu {
+namespace {
+
+constexpr uint64_t kBlocksEach = 4;
+constexpr double kLowOccupancy = 0.5;
+constexpr double kEmptyTail = 0.8;
+
+uint64_t Product(const std::array<uint32_t, 3>& sizes) {
+  return uint64_t{sizes[0]} * sizes[1] * sizes[2];
+}
+
+cudaOccDeviceProp PropertiesOf(const DeviceLimits& device) {
+  cudaOccDeviceProp properties;
+  properties.computeMajor = device.compute_major;
+  properties.computeMinor = device.compute_minor;
+  properties.maxThreadsPerBlock = device.threads_per_block;
+  properties.maxThreadsPerMultiprocessor = device.threads_per_multiprocessor;
+  properties.regsPerBlock = device.registers_per_block;
+  properties.regsPerMultiprocessor = device.registers_per_multiprocessor;
+  properties.warpSize = device.warp_size;
+  properties.sharedMemPerBlock = static_cast<size_t>(device.shared_per_block);
+  properties.sharedMemPerMultiprocessor = static_cast<size_t>(device.shared_per_multiprocessor);
+  properties.numSms = device.multiprocessors;
+  properties.sharedMemPerBlockOptin = static_cast<size_t>(device.shared_per_block_optin);
+  properties.reservedSharedMemPerBlock = static_cast<size_t>(device.shared_reserved);
+  return properties;
+}
+
+// With FUNC_SHMEM_LIMIT_DEFAULT nothing of more than 48 KB would fit.
+cudaOccFuncAttributes AttributesOf(const DeviceLimits& device, const BlockShape& shape) {
+  cudaOccFuncAttributes attributes;
+  attributes.maxThreadsPerBlock = INT_MAX;
+  attributes.numRegs = static_cast<int>(shape.registers);
+  attributes.sharedSizeBytes = shape.static_shared;
+  attributes.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
+  attributes.maxDynamicSharedSizeBytes =
+      static_cast<size_t>(device.shared_per_block_optin) - shape.static_shared;
+  attributes.numBlockBarriers = 1;
+  return attributes;
+}
+
+std::vector<OccupancyLimit> LimitsOf(unsigned factors) {
+  std::vector<OccupancyLimit> limits;
+  const auto add = [&](unsigned factor, OccupancyLimit limit) {
+    if ((factors & factor) != 0) limits.push_back(limit);
+  };
+  add(OCC_LIMIT_WARPS, OccupancyLimit::kWarps);
+  add(OCC_LIMIT_REGISTERS, OccupancyLimit::kRegisters);
+  add(OCC_LIMIT_SHARED_MEMORY, OccupancyLimit::kSharedMemory);
+  add(OCC_LIMIT_BLOCKS, OccupancyLimit::kBlocks);
+  add(OCC_LIMIT_BARRIERS, OccupancyLimit::kBarriers);
+  return limits;
+}
+
+std::string WordsOf(OccupancyLimit limit, const BlockShape& shape) {
+  switch (limit) {
+    case OccupancyLimit::kWarps:
+      return fmt::format("the {} threads of a block", Product(shape.block));
+    case OccupancyLimit::kRegisters:
+      return fmt::format("{} registers a thread", shape.registers);
+    case OccupancyLimit::kSharedMemory:
+      return fmt::format("{:.1f} KB of shared memory a block",
+                         (shape.static_shared + shape.dynamic_shared) / 1024.0);
+    case OccupancyLimit::kBlocks:
+      return fmt::format("the number of blocks, of {} threads each", Product(shape.block));
+    case OccupancyLimit::kBarriers:
+      return "barriers";
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<DeviceLimits> ReadDeviceLimits(int index) {
+  const auto cuda = DriverApi::Load();
+  if (!cuda) return std::unexpected(cuda.error());
+  CUdevice device = 0;
+  auto done = (*cuda)->Check((*cuda)->cuDeviceGet(&device, index), "looking for the device");
+  const auto read = [&](int& value, CUdevice_attribute which) {
+    if (!done) return;
+    done = (*cuda)->Check((*cuda)->cuDeviceGetAttribute(&value, which, device),
+                          "reading an attribute");
+  };
+  DeviceLimits limits;
+  read(limits.compute_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  read(limits.compute_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  read(limits.multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  read(limits.warp_size, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+  read(limits.threads_per_block, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  read(limits.threads_per_multiprocessor, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+  read(limits.registers_per_block, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+  read(limits.registers_per_multiprocessor, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
+  read(limits.shared_per_block, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+  read(limits.shared_per_block_optin, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  read(limits.shared_per_multiprocessor, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+  read(limits.shared_reserved, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
+  if (!done) return Wrap(done.error(), "device {}", index);
+  return limits;
+}
+
+std::string_view ToString(OccupancyLimit limit) {
+  switch (limit) {
+    case OccupancyLimit::kWarps:
+      return "threads";
+    case OccupancyLimit::kRegisters:
+      return "registers";
+    case OccupancyLimit::kSharedMemory:
+      return "shared memory";
+    case OccupancyLimit::kBlocks:
+      return "blocks";
+    case OccupancyLimit::kBarriers:
+      return "barriers";
+  }
+  return {};
+}
+
+Result<Occupancy> OccupancyOf(const DeviceLimits& device, const BlockShape& shape,
+                              const std::array<uint32_t, 3>& grid) {
+  const uint64_t threads = Product(shape.block);
+  const cudaOccDeviceProp properties = PropertiesOf(device);
+  const cudaOccFuncAttributes attributes = AttributesOf(device, shape);
+  const cudaOccDeviceState state;
+  cudaOccResult found{};
+  const cudaOccError error = cudaOccMaxActiveBlocksPerMultiprocessor(
+      &found, &properties, &attributes, &state, static_cast<int>(threads), shape.dynamic_shared);
+  if (error != CUDA_OCC_SUCCESS) {
+    return Fail(ErrorCode::kGpu, "no occupancy of {} threads on a device of capability {}.{}: {}",
+                threads, device.compute_major, device.compute_minor,
+                error == CUDA_OCC_ERROR_UNKNOWN_DEVICE ? "it is not known here" : "not valid");
+  }
+  const int blocks = found.activeBlocksPerMultiprocessor;
+  if (blocks <= 0) {
+    return Fail(ErrorCode::kGpu, "{} threads of {} registers with {} bytes shared fit nowhere",
+                threads, shape.registers, shape.static_shared + shape.dynamic_shared);
+  }
+  const auto warp = static_cast<uint64_t>(device.warp_size);
+  const uint64_t warps = (threads + warp - 1) / warp * static_cast<uint64_t>(blocks);
+  const int most_warps = device.threads_per_multiprocessor / device.warp_size;
+  Occupancy occupancy{.blocks_per_multiprocessor = blocks,
+                      .theoretical = static_cast<double>(warps) / most_warps,
+                      .limits = LimitsOf(found.limitingFactors)};
+  double at_once = static_cast<double>(blocks) * device.multiprocessors;
+  if (shape.max_clusters != 0) {
+    at_once = static_cast<double>(shape.max_clusters) * static_cast<double>(Product(shape.cluster));
+  }
+  occupancy.waves = static_cast<double>(Product(grid)) / at_once;
+  const double whole = std::ceil(occupancy.waves);
+  occupancy.tail_efficiency = whole > 0 ? occupancy.waves / whole : 0;
+  return occupancy;
+}
+
+std::vector<std::string> OccupancyAdvice(const DeviceLimits& device, const BlockShape& shape,
+                                         const std::array<uint32_t, 3>& grid,
+                                         const Occupancy& occupancy) {
+  std::vector<std::string> advice;
+  const uint64_t blocks = Product(grid);
+  const auto multiprocessors = static_cast<uint64_t>(device.multiprocessors);
+  if (blocks < kBlocksEach * multiprocessors) {
+    advice.push_back(fmt::format(
+        "{} blocks on {} multiprocessors, fewer than {} each: unless it is meant to stay on them, "
+        "more work in a launch or smaller blocks fill the device better",
+        blocks, multiprocessors, kBlocksEach));
+  }
+  if (occupancy.waves > 1 && occupancy.tail_efficiency < kEmptyTail) {
+    advice.push_back(fmt::format(
+        "{:.2f} waves: the last leaves {:.0f} % of the device's time unused; a grid of whole waves "
+        "({} blocks each), or blocks of another size, would not",
+        occupancy.waves, 100 * (1 - occupancy.tail_efficiency),
+        std::llround(static_cast<double>(blocks) / occupancy.waves)));
+  }
+  if (occupancy.theoretical < kLowOccupancy) {
+    std::string reasons;
+    for (const OccupancyLimit limit : occupancy.limits) {
+      reasons += (reasons.empty() ? "" : " and ") + WordsOf(limit, shape);
+    }
+    advice.push_back(fmt::format(
+        "{:.0f} % of the warps fit, for {}: with less of it more would, and hide how long memory "
+        "takes; what keeps tensor cores busy needs no more",
+        100 * occupancy.theoretical, reasons));
+  }
+  return advice;
+}
+
+}  // namespace pystrobe::gpu
