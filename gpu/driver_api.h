@@ -28,7 +28,6 @@ namespace pystrobe::gpu {
   X(cuCtxGetId)                      \
   X(cuCtxPushCurrent)                \
   X(cuCtxPopCurrent)                 \
-  X(cuCtxSetCurrent)                 \
   X(cuCtxSynchronize)                \
   X(cuStreamGetCtx)                  \
   X(cuStreamSynchronize)             \
