@@ -113,16 +113,23 @@ void Write(const Record& record) {
   ++records;
 }
 
+// What records of all kinds have.
+template <typename Fields>
+void Stamp(Fields& fields, const MockCudaCall& call, uint64_t begin, uint64_t end) {
+  fields.start = begin;
+  fields.end = end;
+  fields.contextId = 1;
+  fields.streamId = call.stream;
+  fields.correlationId = call.correlation;
+}
+
 void WriteKernel(const MockCudaCall& call, uint64_t begin, uint64_t end) {
   if (!kinds[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL]) return;
   KernelRecord record{{}, {kLater, kLater}};
   auto& fields = record.fields;
   fields.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
   fields.registersPerThread = 32;
-  fields.start = begin;
-  fields.end = end;
-  fields.contextId = 1;
-  fields.streamId = call.stream;
+  Stamp(fields, call, begin, end);
   fields.gridX = static_cast<int32_t>(call.grid[0]);
   fields.gridY = static_cast<int32_t>(call.grid[1]);
   fields.gridZ = static_cast<int32_t>(call.grid[2]);
@@ -130,7 +137,6 @@ void WriteKernel(const MockCudaCall& call, uint64_t begin, uint64_t end) {
   fields.blockY = static_cast<int32_t>(call.block[1]);
   fields.blockZ = static_cast<int32_t>(call.block[2]);
   fields.dynamicSharedMemory = static_cast<int32_t>(call.dynamic_shared);
-  fields.correlationId = call.correlation;
   fields.name = call.symbol;
   Write(record);
 }
@@ -144,11 +150,7 @@ void WriteCopy(const MockCudaCall& call, uint64_t begin, uint64_t end) {
   fields.srcKind = CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
   fields.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
   fields.bytes = call.bytes;
-  fields.start = begin;
-  fields.end = end;
-  fields.contextId = 1;
-  fields.streamId = call.stream;
-  fields.correlationId = call.correlation;
+  Stamp(fields, call, begin, end);
   Write(record);
 }
 
@@ -159,11 +161,7 @@ void WriteSet(const MockCudaCall& call, uint64_t begin, uint64_t end) {
   fields.kind = CUPTI_ACTIVITY_KIND_MEMSET;
   fields.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
   fields.bytes = call.bytes;
-  fields.start = begin;
-  fields.end = end;
-  fields.contextId = 1;
-  fields.streamId = call.stream;
-  fields.correlationId = call.correlation;
+  Stamp(fields, call, begin, end);
   Write(record);
 }
 
