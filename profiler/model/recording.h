@@ -17,6 +17,7 @@
 #include "profiler/model/call_clock.h"
 #include "profiler/model/call_event.h"
 #include "profiler/model/deadline_series.h"
+#include "profiler/model/gpu_record.h"
 #include "profiler/model/sample.h"
 #include "profiler/model/tables.h"
 
@@ -145,6 +146,8 @@ class RecordingSource {
   /// one level from the one before; for none where Metadata::timeline is not set. Streams, too.
   using CallVisitor = FunctionRef<void(ThreadIndex thread, std::span<const CallEvent> calls)>;
   virtual Result<void> ForEachCall(CallVisitor visit) const = 0;
+  /// What a GPU did; null where nobody asked. Ids are of tables(). As long as this lives.
+  virtual const GpuRecord* gpu() const { return nullptr; }
 };
 
 }  // namespace pystrobe

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a GPU did, summed up by what launched it, as a part of a recording.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "profiler/model/ids.h"
+
+namespace pystrobe {
+
+/// Function::file of what is no function of the program but work of a GPU: a kernel, copy or set.
+inline constexpr std::string_view kGpuFile = "<gpu>";
+
+enum class GpuWorkKind : uint8_t { kKernel, kCopy, kSet };
+
+/// One that the process used. Its number is CUDA's, of those that the process sees.
+struct GpuDevice {
+  uint32_t number = 0;
+  StringId name = kEmptyString;
+  uint32_t multiprocessors = 0;  ///< 0: not known
+
+  friend bool operator==(const GpuDevice&, const GpuDevice&) = default;
+};
+
+/// How much of a device a kernel can fill, by its shape and its last grid: what fits, not what was
+/// there.
+struct GpuOccupancy {
+  uint32_t blocks_per_multiprocessor = 0;
+  double theoretical = 0;      ///< warps that fit, of those that a multiprocessor holds
+  double waves = 0;            ///< times that the device is filled
+  double tail_efficiency = 0;  ///< share of the places with work, if all blocks take equally long
+
+  friend bool operator==(const GpuOccupancy&, const GpuOccupancy&) = default;
+};
+
+/// A kernel of one shape of blocks. Copies and sets too, by a name for each kind.
+struct GpuKernel {
+  GpuWorkKind kind = GpuWorkKind::kKernel;
+  StringId name = kEmptyString;        ///< demangled, in full
+  StringId short_name = kEmptyString;  ///< without what it returns and its arguments
+  std::array<uint32_t, 3> block{};     ///< threads
+  std::array<uint32_t, 3> cluster{};   ///< blocks; all 0 where there are none
+  uint32_t registers = 0;              ///< of a thread
+  uint32_t static_shared = 0;          ///< bytes of a block
+  uint32_t dynamic_shared = 0;         ///< bytes of a block
+
+  friend bool operator==(const GpuKernel&, const GpuKernel&) = default;
+};
+
+/// All work of one kind that came from one place. Times in nanoseconds, of the device.
+struct GpuSum {
+  /// Bucket i is of times in [2^(i-1), 2^i), the first of 0, the last of all that is longer.
+  static constexpr size_t kBuckets = 32;
+
+  StackId stack = kEmptyStack;  ///< where it was launched; empty: in no Python, or not known
+  uint32_t kernel = 0;          ///< index into GpuRecord::kernels
+  uint32_t device = 0;
+  uint32_t stream = 0;  ///< as CUPTI numbers them
+  uint64_t count = 0;
+  uint64_t untimed = 0;  ///< done, but the device told no times: not in the count
+  uint64_t total_ns = 0;
+  uint64_t min_ns = 0, max_ns = 0;  ///< 0 where the count is
+  uint64_t bytes = 0;               ///< of copies and sets
+  std::array<uint32_t, 3> last_grid{};
+  std::array<uint64_t, kBuckets> buckets{};
+  std::optional<GpuOccupancy> occupancy;  ///< of kernels, where it can be worked out
+  StringId advice = kEmptyString;         ///< in words, on what may be worth a change
+
+  friend bool operator==(const GpuSum&, const GpuSum&) = default;
+};
+
+/// How far the figures can be trusted. All is well where launches that put one thing on a device
+/// are as many as the records, and the others are 0.
+struct GpuQuality {
+  uint64_t kernel_launches = 0, graph_launches = 0, copies = 0, sets = 0;  ///< calls of the driver
+  uint64_t failed = 0;      ///< of these
+  uint64_t records = 0;     ///< what the device was seen to do
+  uint64_t unmatched = 0;   ///< of these, whose launch was not seen
+  uint64_t dropped = 0;     ///< records that are lost
+  uint64_t overflowed = 0;  ///< of `records`: in a sum that has all there was no room for
+  int64_t duration_ns = 0;  ///< between start and stop
+  int64_t own_cpu_ns = 0;   ///< CPU time of reading records
+  StringId source = kEmptyString;  ///< what told: "CUPTI 13.0, driver for CUDA 13.0"
+
+  friend bool operator==(const GpuQuality&, const GpuQuality&) = default;
+};
+
+/// Ids are of the tables that it comes with.
+struct GpuRecord {
+  std::vector<GpuDevice> devices;
+  std::vector<GpuKernel> kernels;
+  std::vector<GpuSum> sums;  ///< no two of one stack, kernel, device and stream
+  GpuQuality quality;
+
+  friend bool operator==(const GpuRecord&, const GpuRecord&) = default;
+};
+
+}  // namespace pystrobe
