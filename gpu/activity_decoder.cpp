@@ -51,7 +51,6 @@ void ActivityDecoder::Decode(uint8_t* data, size_t bytes) {
   offset_ns_ = CuptiClockOffset(cupti_).count();
   CUpti_Activity* record = nullptr;
   while (cupti_.cuptiActivityGetNextRecord(data, bytes, &record) == CUPTI_SUCCESS) {
-    ++counts_.records;
     switch (record->kind) {
       case CUPTI_ACTIVITY_KIND_KERNEL:
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
@@ -67,7 +66,6 @@ void ActivityDecoder::Decode(uint8_t* data, size_t bytes) {
         AddSet(record);
         break;
       default:
-        --counts_.records;
         ++counts_.other;
         break;
     }
@@ -77,14 +75,19 @@ void ActivityDecoder::Decode(uint8_t* data, size_t bytes) {
 template <typename Record>
 GpuWork ActivityDecoder::Common(const Record& record, WorkKind kind) {
   GpuWork work{.kind = kind, .device = record.deviceId, .stream = record.streamId};
-  const auto origin = ring_.Find(record.correlationId);
-  if (!origin) ++counts_.unmatched;
-  work.origin = origin.value_or(kUnknownOrigin);
+  work.origin = ring_.Find(record.correlationId).value_or(kUnknownOrigin);
   if (record.start != 0 && record.end != 0) {
     work.begin_ns = static_cast<int64_t>(record.start) - offset_ns_;
     work.end_ns = static_cast<int64_t>(record.end) - offset_ns_;
   }
   return work;
+}
+
+void ActivityDecoder::Add(const GpuWork& work) {
+  if (work.begin_ns != 0 && work.begin_ns < since_ns_) return;
+  ++counts_.records;
+  if (work.origin == kUnknownOrigin) ++counts_.unmatched;
+  sums_.Add(work);
 }
 
 void ActivityDecoder::AddKernel(const CUpti_Activity* record) {
@@ -99,7 +102,7 @@ void ActivityDecoder::AddKernel(const CUpti_Activity* record) {
                 .static_shared = unsign(kernel.staticSharedMemory),
                 .dynamic_shared = unsign(kernel.dynamicSharedMemory),
                 .max_clusters = kernel.clusterX != 0 ? kernel.maxActiveClusters : 0};
-  sums_.Add(work);
+  Add(work);
 }
 
 template <typename Record>
@@ -108,7 +111,7 @@ void ActivityDecoder::AddCopy(const CUpti_Activity* record) {
   GpuWork work = Common(copy, WorkKind::kCopy);
   work.name = CopyName(copy.copyKind, copy.srcKind, copy.dstKind);
   work.bytes = copy.bytes;
-  sums_.Add(work);
+  Add(work);
 }
 
 void ActivityDecoder::AddSet(const CUpti_Activity* record) {
@@ -116,7 +119,7 @@ void ActivityDecoder::AddSet(const CUpti_Activity* record) {
   GpuWork work = Common(set, WorkKind::kSet);
   work.name = SetName(set.memoryKind);
   work.bytes = set.bytes;
-  sums_.Add(work);
+  Add(work);
 }
 
 const char* ActivityDecoder::CopyName(uint8_t kind, uint8_t from, uint8_t to) {

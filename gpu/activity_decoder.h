@@ -35,10 +35,16 @@ class ActivityDecoder {
   /// Adds the records of one buffer to the sums. Allocates only for what is new.
   void Decode(uint8_t* data, size_t bytes);
   const DecodedCounts& counts() const { return counts_; }
+  /// Starts counting over; what began before `since` (CLOCK_MONOTONIC) counts for nothing.
+  void Restart(Nanoseconds since) {
+    counts_ = {};
+    since_ns_ = since.count();
+  }
 
  private:
   template <typename Record>
   GpuWork Common(const Record& record, WorkKind kind);
+  void Add(const GpuWork& work);
   void AddKernel(const CUpti_Activity* record);
   template <typename Record>
   void AddCopy(const CUpti_Activity* record);
@@ -50,6 +56,7 @@ class ActivityDecoder {
   const LaunchRing& ring_;
   KernelSums& sums_;
   int64_t offset_ns_ = 0;
+  int64_t since_ns_ = 0;
   DecodedCounts counts_;
   std::map<uint32_t, std::string> names_;  // of copies and sets; they stay where they are
 };

@@ -48,6 +48,8 @@ class CuptiCollector {
   const LaunchRing& ring() const { return ring_; }
   ActivityBuffers& buffers() { return *buffers_; }
   LaunchTotals launches() const { return counts_.Sum(); }
+  /// Counts them from 0.
+  void ForgetLaunches() { counts_.Clear(); }
 
  private:
   explicit CuptiCollector(LaunchRing ring) : ring_(std::move(ring)) {}

@@ -40,6 +40,7 @@ class CuptiSession::Impl {
 
   Result<void> Start();
   Result<void> Stop();
+  void Restart();
   CuptiFacts Facts() const;
   void Read(FunctionRef<void(const KernelSums&)> reader) const {
     const std::lock_guard lock(decode_mutex_);
@@ -112,6 +113,13 @@ Result<void> CuptiSession::Impl::Enable() {
     if (!done) return done;
   }
   return {};
+}
+
+void CuptiSession::Impl::Restart() {
+  const std::lock_guard lock(decode_mutex_);
+  sums_.Clear();
+  decoder_.Restart(MonotonicNow());
+  collector_.ForgetLaunches();
 }
 
 Result<void> CuptiSession::Impl::Stop() {
@@ -226,6 +234,10 @@ CuptiSession::~CuptiSession() {
     return;
   }
   impl_->Stop();
+}
+
+void CuptiSession::Restart() {
+  if (!CuptiCollector::IsInChild()) impl_->Restart();
 }
 
 Result<void> CuptiSession::Stop() {

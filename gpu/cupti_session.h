@@ -60,6 +60,10 @@ class CuptiSession {
   /// Stops. In a child of fork() it does nothing.
   ~CuptiSession();
 
+  /// Starts over: what has begun on the device until now counts for nothing. What is launched and
+  /// has not begun does, so synchronise before. In a child of fork() it does nothing.
+  void Restart();
+
   /// Reads what the device has done so far, and leaves CUPTI; takes milliseconds, and waits for the
   /// device and for launches that others are in: whatever these may wait for, such as the GIL, the
   /// caller does not hold. What the device has not ended is without times: synchronise before.

@@ -22,7 +22,9 @@ namespace pystrobe::gpu {
   X(cuDeviceGetName)                 \
   X(cuDeviceGetAttribute)            \
   X(cuDeviceTotalMem)                \
+  X(cuDevicePrimaryCtxGetState)      \
   X(cuDevicePrimaryCtxRetain)        \
+  X(cuDevicePrimaryCtxRelease)       \
   X(cuCtxGetCurrent)                 \
   X(cuCtxGetDevice)                  \
   X(cuCtxGetId)                      \

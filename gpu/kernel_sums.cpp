@@ -24,6 +24,16 @@ size_t BucketOf(uint64_t nanoseconds) {
 
 KernelSums::KernelSums(const KernelSumsOptions& options)
     : options_(options), kernels_(options.max_kernels) {
+  Clear();
+}
+
+void KernelSums::Clear() {
+  keys_.clear();
+  sums_.clear();
+  index_ = {};
+  spans_.clear();
+  next_span_ = 0;
+  spans_lost_ = count_ = total_ns_ = overflowed_ = 0;
   for (size_t kind = 0; kind < kWorkKinds; ++kind) {
     keys_.push_back({.origin = kUnknownOrigin,
                      .kernel = KernelTable::kOtherKernels,

@@ -63,6 +63,8 @@ class KernelSums {
   explicit KernelSums(const KernelSumsOptions& options);
 
   void Add(const GpuWork& work);
+  /// As if nothing had been added.
+  void Clear();
 
   /// By number; the first kWorkKinds are of what there was no room for, and may be of nothing.
   size_t size() const { return sums_.size(); }

@@ -122,4 +122,5 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   pystrobe::pyext::DefineRegion(module);
   pystrobe::pyext::DefineCallTracer(module);
   pystrobe::pyext::DefineGpu(module);
+  pystrobe::pyext::DefineGpuTrace(module);
 }

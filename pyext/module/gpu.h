@@ -8,5 +8,6 @@
 namespace pystrobe::pyext {
 
 void DefineGpu(pybind11::module_& module);
+void DefineGpuTrace(pybind11::module_& module);
 
 }  // namespace pystrobe::pyext

@@ -335,6 +335,20 @@ EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice de
   return CUDA_SUCCESS;
 }
 
+EXPORT CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+  BEGIN();
+  const auto* const own = primary[static_cast<size_t>(device)];
+  *flags = 0;
+  *active = own != nullptr && !own->is_gone;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice) {
+  BEGIN();
+  --retains;
+  return CUDA_SUCCESS;
+}
+
 EXPORT CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device) {
   BEGIN();
   if (auto* const own = primary[static_cast<size_t>(device)]) own->is_gone = true;
@@ -640,7 +654,9 @@ EXPORT CUresult CUDAAPI cuGetProcAddress(const char* symbol, void** function, in
       ENTRY(cuDeviceGetName),
       ENTRY(cuDeviceGetAttribute),
       ENTRY(cuDeviceTotalMem),
+      ENTRY(cuDevicePrimaryCtxGetState),
       ENTRY(cuDevicePrimaryCtxRetain),
+      ENTRY(cuDevicePrimaryCtxRelease),
       ENTRY(cuCtxGetCurrent),
       ENTRY(cuCtxGetDevice),
       ENTRY(cuCtxGetId),

@@ -26,6 +26,7 @@ REMOTE = "sampler/remote"
 PROFILER = {BASE, MODEL, ANALYZE, STORE, WRITE, PRINT, TRACE}
 SIGNAL = "sampler/signal"
 HOOKS = "pyext/hooks"
+LAUNCH = "pyext/launch"
 GPU = "gpu"
 SAMPLER = {PYABI, NATIVE, REMOTE, SIGNAL}
 
@@ -45,12 +46,13 @@ ARROWS: dict[str, set[str]] = {
     "cli": {*PROFILER, *SAMPLER},
     GPU: {BASE},
     HOOKS: {BASE, TRACE},
-    "pyext": {*PROFILER, *SAMPLER, GPU, HOOKS},
+    LAUNCH: {BASE, MODEL, PYABI, REMOTE, GPU},
+    "pyext": {*PROFILER, *SAMPLER, GPU, HOOKS, LAUNCH},
 }
 
 # Header: the folders whose files may include it.
 FENCED = {
-    re.compile(r"(^|/)Python\.h$"): ("pyext/module/", "pyext/hooks/"),
+    re.compile(r"(^|/)Python\.h$"): ("pyext/module/", "pyext/hooks/", "pyext/launch/"),
     re.compile(r"^pybind11/"): ("pyext/module/",),
     re.compile(r"^(cuda|cupti|nvtx3/)"): ("gpu/",),
 }

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pyext/launch/gpu_records.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpu/device.h"
+#include "gpu/kernel_name.h"
+#include "gpu/kernel_sums.h"
+#include "gpu/occupancy.h"
+#include "profiler/base/hash_map.h"
+
+namespace pystrobe::launch {
+namespace {
+
+GpuWorkKind ToKind(gpu::WorkKind kind) {
+  switch (kind) {
+    case gpu::WorkKind::kKernel:
+      return GpuWorkKind::kKernel;
+    case gpu::WorkKind::kCopy:
+      return GpuWorkKind::kCopy;
+    case gpu::WorkKind::kSet:
+      return GpuWorkKind::kSet;
+  }
+  return GpuWorkKind::kKernel;
+}
+
+class Translator {
+ public:
+  Translator(const gpu::KernelSums& from, Tables& tables, GpuRecord& to)
+      : from_(from), tables_(tables), to_(to) {}
+
+  void Add(size_t number) {
+    const gpu::SumKey& key = from_.key(number);
+    const gpu::WorkSum& sum = from_.sum(number);
+    if (sum.count + sum.untimed == 0) return;
+    GpuSum& added = to_.sums.emplace_back();
+    added.stack = StackOf(key.origin);
+    added.kernel = KernelOf(key);
+    added.device = key.device;
+    added.stream = key.stream;
+    added.count = sum.count;
+    added.untimed = sum.untimed;
+    added.total_ns = sum.total_ns;
+    added.min_ns = sum.count == 0 ? 0 : sum.min_ns;
+    added.max_ns = sum.max_ns;
+    added.bytes = sum.bytes;
+    added.last_grid = sum.last_grid;
+    static_assert(GpuSum::kBuckets == gpu::WorkSum::kBuckets);
+    added.buckets = sum.buckets;
+    const bool has_shape = key.kernel != gpu::KernelTable::kOtherKernels;
+    const auto* const limits = LimitsOf(key.device);
+    if (key.kind == gpu::WorkKind::kKernel && has_shape && limits != nullptr) {
+      AddOccupancy(*limits, from_.kernels().shape(key.kernel), added);
+    }
+  }
+
+ private:
+  StackId StackOf(const gpu::LaunchOrigin& origin) {
+    if (origin != gpu::kUnknownOrigin) return StackId{origin.path};
+    const Function function{tables_.Intern(kLaunchNotSeen), kEmptyString};
+    return tables_.Push(kEmptyStack, tables_.Intern(Frame{tables_.Intern(function)}));
+  }
+
+  uint32_t KernelOf(const gpu::SumKey& key) {
+    const auto id = static_cast<uint64_t>(key.kernel) << 2 | static_cast<uint64_t>(key.kind);
+    const auto [found, is_new] = kernels_.emplace(id, to_.kernels.size());
+    if (!is_new) return static_cast<uint32_t>(found->second);
+    const gpu::BlockShape& shape = from_.kernels().shape(key.kernel);
+    const std::string name = gpu::Demangle(from_.kernels().name(key.kernel));
+    const std::string short_name =
+        key.kind == gpu::WorkKind::kKernel ? gpu::ShortKernelName(name) : name;
+    to_.kernels.push_back({.kind = ToKind(key.kind),
+                           .name = tables_.Intern(name),
+                           .short_name = tables_.Intern(short_name),
+                           .block = shape.block,
+                           .cluster = shape.cluster,
+                           .registers = shape.registers,
+                           .static_shared = shape.static_shared,
+                           .dynamic_shared = shape.dynamic_shared});
+    return static_cast<uint32_t>(found->second);
+  }
+
+  const gpu::DeviceLimits* LimitsOf(uint32_t device) {
+    const auto [found, is_new] = limits_.emplace(device, std::nullopt);
+    if (is_new) {
+      auto& limits = found.value();
+      if (auto read = gpu::ReadDeviceLimits(static_cast<int>(device))) limits = *std::move(read);
+    }
+    return found->second ? &*found->second : nullptr;
+  }
+
+  void AddOccupancy(const gpu::DeviceLimits& limits, const gpu::BlockShape& shape, GpuSum& sum) {
+    const auto occupancy = gpu::OccupancyOf(limits, shape, sum.last_grid);
+    if (!occupancy) return;
+    sum.occupancy = GpuOccupancy{
+        .blocks_per_multiprocessor = static_cast<uint32_t>(occupancy->blocks_per_multiprocessor),
+        .theoretical = occupancy->theoretical,
+        .waves = occupancy->waves,
+        .tail_efficiency = occupancy->tail_efficiency};
+    const auto advice = gpu::OccupancyAdvice(limits, shape, sum.last_grid, *occupancy);
+    sum.advice = tables_.Intern(fmt::format("{}", fmt::join(advice, "; ")));
+  }
+
+  const gpu::KernelSums& from_;
+  Tables& tables_;
+  GpuRecord& to_;
+  HashMap<uint64_t, size_t> kernels_;
+  HashMap<uint32_t, std::optional<gpu::DeviceLimits>> limits_;
+};
+
+void AddDevices(Tables& tables, GpuRecord& record) {
+  if (record.sums.empty()) return;
+  const auto devices = gpu::ListDevices();
+  if (!devices) return;
+  for (const gpu::Device& device : *devices) {
+    const auto number = static_cast<uint32_t>(device.index);
+    if (std::ranges::find(record.sums, number, &GpuSum::device) == record.sums.end()) continue;
+    record.devices.push_back({.number = number,
+                              .name = tables.Intern(device.name),
+                              .multiprocessors = static_cast<uint32_t>(device.multiprocessors)});
+  }
+}
+
+// cuptiGetVersion counted releases until 12, and has the version itself from then on.
+std::string VersionText(uint32_t version) {
+  if (version < 100000) return fmt::format("CUPTI {}", version);
+  return fmt::format("CUPTI {}.{}", version / 10000, version / 100 % 100);
+}
+
+}  // namespace
+
+void AddRecords(const gpu::CuptiSession& session, Tables& tables, GpuRecord& record) {
+  session.Read([&](const gpu::KernelSums& sums) {
+    Translator translator(sums, tables, record);
+    for (size_t number = 0; number < sums.size(); ++number) translator.Add(number);
+    record.quality.overflowed = sums.overflowed();
+  });
+  AddDevices(tables, record);
+  const gpu::CuptiFacts facts = session.Facts();
+  const auto launches = [&](gpu::LaunchKind kind) {
+    return facts.launches.launches[static_cast<size_t>(kind)];
+  };
+  GpuQuality& quality = record.quality;
+  quality.kernel_launches = launches(gpu::LaunchKind::kKernel);
+  quality.graph_launches = launches(gpu::LaunchKind::kGraph);
+  quality.copies = launches(gpu::LaunchKind::kCopy);
+  quality.sets = launches(gpu::LaunchKind::kSet);
+  quality.failed = facts.launches.failed;
+  quality.records = facts.records;
+  quality.unmatched = facts.unmatched;
+  quality.dropped = facts.dropped;
+  quality.own_cpu_ns = facts.decoder_cpu.count();
+  std::string source = fmt::format("{}, driver for CUDA {}.{}", VersionText(facts.cupti_version),
+                                   facts.driver_version / 1000, facts.driver_version % 1000 / 10);
+  if (facts.discarded_bytes > 0) {
+    source += fmt::format("; {} bytes of records were not read, as all buffers were in use",
+                          facts.discarded_bytes);
+  }
+  quality.source = tables.Intern(source);
+}
+
+void AddTrouble(const Error& error, Tables& tables, GpuRecord& record) {
+  record.quality.source = tables.Intern(
+      fmt::format("{}; at the end: {}", tables.text(record.quality.source), error.message));
+}
+
+}  // namespace pystrobe::launch

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a session found, in the words of a recording.
+#pragma once
+
+#include "gpu/cupti_session.h"
+#include "profiler/base/error.h"
+#include "profiler/model/gpu_record.h"
+#include "profiler/model/tables.h"
+
+namespace pystrobe::launch {
+
+/// Function::name of where work was launched that no launch was seen of.
+inline constexpr std::string_view kLaunchNotSeen = "<launch not seen>";
+
+/// All but the duration, of a session that has stopped. `tables` has the paths of its launches, as
+/// stacks, and gets the names. [any thread]
+void AddRecords(const gpu::CuptiSession& session, Tables& tables, GpuRecord& record);
+
+/// Why the record may lack something. After AddRecords.
+void AddTrouble(const Error& error, Tables& tables, GpuRecord& record);
+
+}  // namespace pystrobe::launch

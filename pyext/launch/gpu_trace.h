@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a GPU does for this process, by the Python calls that asked for it.
+#pragma once
+
+#include <memory>
+
+#include "gpu/cupti_session.h"
+#include "profiler/base/error.h"
+#include "profiler/model/gpu_record.h"
+#include "profiler/model/tables.h"
+#include "pyext/launch/python_paths.h"
+
+namespace pystrobe::launch {
+
+struct GpuWorkOfProcess {
+  Tables tables;  ///< the record's own
+  GpuRecord record;
+};
+
+/// One at a time in a process. All of it is called with the GIL, which is given away where the
+/// device or a launch may be waited for. In a child of fork() there is nothing to be had of it.
+class GpuTrace {
+ public:
+  /// Fails where there is no CUPTI, somebody else has it, or a trace runs already.
+  static Result<std::unique_ptr<GpuTrace>> Start(const gpu::CuptiOptions& options);
+  /// Stops, and drops what was found.
+  ~GpuTrace();
+  GpuTrace(const GpuTrace&) = delete;
+  GpuTrace& operator=(const GpuTrace&) = delete;
+
+  /// Waits for all devices, and starts over: what was done until now counts for nothing.
+  void Restart();
+  /// Waits for all devices, and ends. Once. What could not be had of the end, a device that failed
+  /// say, is told in GpuQuality::source; the rest is there all the same.
+  GpuWorkOfProcess Stop();
+
+ private:
+  GpuTrace(PythonPaths& paths, std::unique_ptr<gpu::CuptiSession> session);
+
+  PythonPaths& paths_;
+  std::unique_ptr<gpu::CuptiSession> session_;
+  Nanoseconds begin_;
+};
+
+}  // namespace pystrobe::launch

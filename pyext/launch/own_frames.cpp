@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pyext/launch/own_frames.h"
+
+#include "profiler/base/hash.h"
+#include "sampler/pyabi/chain_start.h"
+#include "sampler/pyabi/regions.h"
+#include "sampler/pyabi/walk_over.h"
+
+namespace pystrobe::launch {
+namespace {
+
+// Once for each frame, so no more than a multiplication: MixBits follows at the end.
+uint64_t Roll(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * 0x9fb21c651e98df25U;
+  return hash ^ (hash >> 35);
+}
+
+}  // namespace
+
+std::optional<uint64_t> OwnFrames::Hash(Address tstate, uint64_t seed, bool codes_live) const {
+  const Address first = First(tstate);
+  if (first == 0) return std::nullopt;
+  const auto* const regions = pyabi::Regions::OfThisProcessIfAny();
+  const bool has_regions = regions != nullptr && regions->any();
+  // An instruction lies within its code object, and so tells it too, from 3.11 on.
+  const bool is_plain =
+      codes_live && !has_regions && layout_.frame_style == pyabi::FrameStyle::kInterpreterFrames;
+  return MixBits(is_plain ? HashPlain(first, seed) : HashInFull(first, seed, codes_live));
+}
+
+Address OwnFrames::First(Address tstate) const {
+  OwnMemory memory;
+  const Address first = pyabi::ChainStart(layout_, tstate).FindFirst(memory).value_or(0);
+  // From 3.12 on a thread without Python frames may have one of the evaluation loop's own.
+  for (Address frame = first; frame != 0;
+       frame = OwnMemory::ValueOr0<Address>(frame + layout_.frame.previous)) {
+    if (layout_.frame.owner == pyabi::kAbsent) return first;
+    const auto owner = OwnMemory::ValueOr0<uint8_t>(frame + layout_.frame.owner);
+    if (pyabi::IsPythonOwner(owner)) return first;
+  }
+  return 0;
+}
+
+uint64_t OwnFrames::HashPlain(Address first, uint64_t hash) const {
+  const uint32_t instruction = layout_.frame.instruction, previous = layout_.frame.previous;
+  for (Address frame = first; frame != 0;
+       frame = OwnMemory::ValueOr0<Address>(frame + previous)) {
+    hash = Roll(hash, OwnMemory::ValueOr0<uint64_t>(frame + instruction));
+  }
+  return hash;
+}
+
+uint64_t OwnFrames::HashInFull(Address first, uint64_t hash, bool codes_live) const {
+  const pyabi::walk::Shape shape(layout_);
+  const auto* const regions = pyabi::Regions::OfThisProcessIfAny();
+  for (Address address = first; address != 0;
+       address = OwnMemory::ValueOr0<Address>(address + shape.at.previous)) {
+    const pyabi::RawFrame frame = pyabi::walk::LoadFrame(
+        shape, address, {OwnMemory::Find(address, shape.at.size), shape.at.size});
+    if (!pyabi::IsPythonFrame(layout_, frame.owner)) continue;
+    hash = Roll(Roll(hash, frame.code), frame.instruction);
+    if (regions != nullptr && regions->any()) hash = Roll(hash, regions->Of(frame));
+    if (codes_live) continue;
+    hash = Roll(hash, OwnMemory::ValueOr0<Address>(frame.code + layout_.code.name));
+    hash = Roll(hash, OwnMemory::ValueOr0<Address>(frame.code + layout_.code.line_table));
+  }
+  return hash;
+}
+
+void OwnFrames::Walk(Address tstate, std::vector<pyabi::RawFrame>& frames,
+                     std::vector<Address>& loop_frames) const {
+  OwnMemory memory;
+  pyabi::WalkOver(memory, layout_, First(tstate), frames, loop_frames);
+  if (const auto* const regions = pyabi::Regions::OfThisProcessIfAny()) regions->Note(frames);
+}
+
+}  // namespace pystrobe::launch

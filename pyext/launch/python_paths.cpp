@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pyext/launch/python_paths.h"
+
+#include <Python.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "profiler/base/clock.h"
+#include "profiler/base/hash.h"
+#include "profiler/model/recording.h"
+#include "pyext/launch/code_watch.h"
+#include "sampler/remote/code_cache.h"
+#include "sampler/remote/region_frames.h"
+#include "sampler/remote/target.h"
+
+namespace pystrobe::launch {
+namespace {
+
+// 20 bytes each; as many as no program has that is not making code all the time.
+constexpr size_t kMostStacks = 1 << 20;
+
+PythonPaths* of_this_process = nullptr;
+
+}  // namespace
+
+struct PythonPaths::Session {
+  explicit Session(remote::Target opened)
+      : target(std::move(opened)), codes(target, tables, quality) {}
+
+  StackId PushName(StackId stack, std::string_view name) {
+    const Function function{tables.Intern(name), kEmptyString};
+    return tables.Push(stack, tables.Intern(Frame{tables.Intern(function)}));
+  }
+
+  remote::Target target;
+  Tables tables;
+  Quality quality;
+  remote::CodeCache codes;
+  std::vector<pyabi::RawFrame> frames;
+  std::vector<Address> loop_frames;
+  std::vector<remote::SeenCode> seen;
+};
+
+PythonPaths::PythonPaths(PathMemo memo) : memo_(std::move(memo)) {}
+
+Result<PythonPaths*> PythonPaths::OfThisProcess() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (of_this_process != nullptr) return of_this_process;
+  auto memo = PathMemo::Make();
+  if (!memo) return std::unexpected(memo.error());
+  of_this_process = new PythonPaths(*std::move(memo));
+  // A child has the lock as it was: held by nobody. It has no use for paths, but frees code.
+  pthread_atfork([] { of_this_process->mutex_.lock(); },
+                 [] { of_this_process->mutex_.unlock(); },
+                 [] {
+                   of_this_process->seed_ = 0;
+                   of_this_process->mutex_.unlock();
+                 });
+  return of_this_process;
+}
+
+Result<void> PythonPaths::Begin() {
+  auto target = remote::Target::Open(getpid());
+  if (!target) return std::unexpected(target.error());
+  const bool tells = CodeWatch::Start(&PythonPaths::OnCodeFreed);
+  const std::lock_guard lock(mutex_);
+  if (frames_.load() == nullptr) frames_ = new OwnFrames(target->layout());
+  session_ = std::make_unique<Session>(*std::move(target));
+  codes_.clear();
+  in_backward_.clear();
+  backward_ = 0;
+  codes_live_ = tells;
+  seed_ = MixBits(++seeds_);
+  return {};
+}
+
+Tables PythonPaths::End() {
+  CodeWatch::Stop();
+  const std::lock_guard lock(mutex_);
+  seed_ = 0;
+  const std::unique_ptr<Session> ended = std::move(session_);
+  return ended != nullptr ? std::move(ended->tables) : Tables();
+}
+
+gpu::LaunchOrigin PythonPaths::Current() noexcept {
+  if (seed_.load(std::memory_order_relaxed) == 0) return {};
+  const auto tstate = reinterpret_cast<Address>(PyGILState_GetThisThreadState());
+  if (tstate == 0) return {};
+  return {.path = PathOf(tstate)};
+}
+
+uint32_t PythonPaths::PathOf(Address tstate) noexcept {
+  const uint64_t seed = seed_.load(std::memory_order_acquire);
+  const OwnFrames* const frames = frames_.load(std::memory_order_relaxed);
+  if (seed == 0) return 0;
+  const auto hash = frames->Hash(tstate, seed, codes_live_.load(std::memory_order_relaxed));
+  if (!hash) return backward_.load(std::memory_order_acquire);
+  if (const auto path = memo_.Find(*hash)) return *path;
+  return Resolve(tstate, *hash);
+}
+
+uint32_t PythonPaths::Resolve(Address tstate, uint64_t hash) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (session_ == nullptr) return 0;
+  try {
+    const uint32_t path = ToIndex(StackOf(tstate));
+    memo_.Put(hash, path);
+    return path;
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+}
+
+StackId PythonPaths::StackOf(Address tstate) {
+  Session& session = *session_;
+  frames_.load()->Walk(tstate, session.frames, session.loop_frames);
+  LookAtCodes(session, tstate);
+  if (session.tables.stack_count() >= kMostStacks) {
+    return session.PushName(kEmptyStack, kOtherPaths);
+  }
+  StackId stack = kEmptyStack;
+  for (auto frame = session.frames.rbegin(); frame != session.frames.rend(); ++frame) {
+    const auto named = session.codes.Resolve(*frame, MonotonicNow());
+    if (!named) continue;
+    stack = session.tables.Push(remote::PushRegions(session.tables, stack, frame->region), *named);
+  }
+  return stack;
+}
+
+// What stands on this thread's stack is alive, so its names are its own.
+void PythonPaths::LookAtCodes(Session& session, Address tstate) {
+  const pyabi::Layout& layout = session.target.layout();
+  session.seen.clear();
+  for (const pyabi::RawFrame& frame : session.frames) {
+    const bool is_seen = std::ranges::find(session.seen, frame.code, &remote::SeenCode::code) !=
+                         session.seen.end();
+    if (is_seen) continue;
+    codes_.insert(frame.code);
+    const size_t size = layout.code.size;
+    session.seen.push_back(
+        {.code = frame.code,
+         .identity = pyabi::IdentityOf(layout, {OwnMemory::Find(frame.code, size), size}),
+         .info = std::nullopt});
+  }
+  uint64_t generation = 0;
+  if (const uint32_t at = layout.interpreter.code_object_generation; at != pyabi::kAbsent) {
+    const auto interpreter = OwnMemory::ValueOr0<Address>(tstate + layout.thread.interp);
+    generation = OwnMemory::ValueOr0<uint64_t>(interpreter + at);
+  }
+  session.codes.Update(session.seen, generation, MonotonicNow());
+}
+
+// Once for each code object of the program that is freed, while it is traced.
+void PythonPaths::OnCodeFreed(Address code) {
+  PythonPaths& self = *of_this_process;
+  const std::lock_guard lock(self.mutex_);
+  if (self.seed_ == 0 || self.codes_.erase(code) == 0) return;
+  self.codes_.clear();
+  self.seed_ = MixBits(++self.seeds_);
+}
+
+uint32_t PythonPaths::EnterBackward() noexcept {
+  const uint32_t path = Current().path;
+  const std::lock_guard lock(mutex_);
+  if (session_ == nullptr || path == 0) return 0;
+  try {
+    in_backward_.push_back(ToIndex(session_->PushName(StackId{path}, kAutograd)));
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+  PublishBackward();
+  return in_backward_.back();
+}
+
+void PythonPaths::LeaveBackward(uint32_t path) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(in_backward_, path);
+  if (found != in_backward_.end()) in_backward_.erase(found);
+  PublishBackward();
+}
+
+void PythonPaths::PublishBackward() {
+  backward_.store(in_backward_.size() == 1 ? in_backward_.front() : 0, std::memory_order_release);
+}
+
+}  // namespace pystrobe::launch

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which Python calls led to a launch: the thread's own frames, without the GIL, which whoever
+// launches has most often given away.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "gpu/launch_path.h"
+#include "profiler/base/error.h"
+#include "profiler/base/hash_map.h"
+#include "profiler/model/tables.h"
+#include "pyext/launch/own_frames.h"
+#include "pyext/launch/path_memo.h"
+
+namespace pystrobe::launch {
+
+/// Function::name of what stands on a backward call's stack for the launches of autograd's own
+/// threads, which have no Python frames.
+inline constexpr std::string_view kAutograd = "<autograd thread>";
+/// Of a stack where there is room for no more.
+inline constexpr std::string_view kOtherPaths = "<other paths>";
+
+/// The one of this process, never destroyed: a callback of the driver's may be late. A path is a
+/// StackId of the tables that End gives.
+///
+/// A launch costs a hash of its frames and one look (PathMemo). Only where that finds nothing are
+/// the frames looked at one by one, names read and a lock taken, under which nothing waits.
+///
+/// Of a thread that is inside several interpreters the frames are those of the state that
+/// PyGILState_GetThisThreadState has: before 3.12 that of the first.
+class PythonPaths final : public gpu::LaunchPath {
+ public:
+  /// Fails where there is no address space. [any thread]
+  static Result<PythonPaths*> OfThisProcess();
+
+  /// From now on there are paths; those of before are forgotten. Fails where this process' own
+  /// interpreter cannot be read. [GIL held]
+  Result<void> Begin();
+  /// No more; what was found. After Begin. [GIL held]
+  Tables End();
+
+  gpu::LaunchOrigin Current() noexcept override;
+
+  /// The calling thread waits for threads of autograd's from now on. What they launch has its path,
+  /// while it is the only one that does. Returns what Leave wants. [a thread with frames]
+  uint32_t EnterBackward() noexcept;
+  void LeaveBackward(uint32_t path) noexcept;
+
+ private:
+  struct Session;
+
+  explicit PythonPaths(PathMemo memo);
+  static void OnCodeFreed(Address code);
+
+  uint32_t PathOf(Address tstate) noexcept;
+  uint32_t Resolve(Address tstate, uint64_t hash) noexcept;
+  StackId StackOf(Address tstate);
+  void LookAtCodes(Session& session, Address tstate);
+  void PublishBackward();
+
+  // 0: there is no session. Hashes of one are of no other: memory of code may be another's since.
+  std::atomic<uint64_t> seed_{0};
+  std::atomic<bool> codes_live_{false};
+  std::atomic<const OwnFrames*> frames_{nullptr};  // made once, never freed
+  // Of launches without frames, where that is known; else 0.
+  std::atomic<uint32_t> backward_{0};
+
+  std::mutex mutex_;  // of what follows, and of what is put into the memo
+  PathMemo memo_;
+  uint64_t seeds_ = 0;
+  std::unique_ptr<Session> session_;
+  HashSet<Address> codes_;  // of what the memo has under this seed
+  std::vector<uint32_t> in_backward_;
+};
+
+}  // namespace pystrobe::launch
