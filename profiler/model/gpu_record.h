@@ -60,8 +60,8 @@ struct GpuSum {
 
   StackId stack = kEmptyStack;  ///< where it was launched; empty: in no Python, or not known
   uint32_t kernel = 0;          ///< index into GpuRecord::kernels
-  uint32_t device = 0;
-  uint32_t stream = 0;  ///< as CUPTI numbers them
+  uint32_t device = 0;          ///< GpuDevice::number
+  uint32_t stream = 0;          ///< as CUPTI numbers them
   uint64_t count = 0;
   uint64_t untimed = 0;  ///< done, but the device told no times: not in the count
   uint64_t total_ns = 0;
@@ -79,19 +79,19 @@ struct GpuSum {
 /// are as many as the records, and the others are 0.
 struct GpuQuality {
   uint64_t kernel_launches = 0, graph_launches = 0, copies = 0, sets = 0;  ///< calls of the driver
-  uint64_t failed = 0;      ///< of these
-  uint64_t records = 0;     ///< what the device was seen to do
-  uint64_t unmatched = 0;   ///< of these, whose launch was not seen
-  uint64_t dropped = 0;     ///< records that are lost
-  uint64_t overflowed = 0;  ///< of `records`: in a sum that has all there was no room for
-  int64_t duration_ns = 0;  ///< between start and stop
-  int64_t own_cpu_ns = 0;   ///< CPU time of reading records
+  uint64_t failed = 0;                                                     ///< of these
+  uint64_t records = 0;            ///< what the device was seen to do
+  uint64_t unmatched = 0;          ///< of these, whose launch was not seen
+  uint64_t dropped = 0;            ///< records that are lost
+  uint64_t overflowed = 0;         ///< of `records`: in a sum that has all there was no room for
+  int64_t duration_ns = 0;         ///< between start and stop
+  int64_t own_cpu_ns = 0;          ///< CPU time of reading records
   StringId source = kEmptyString;  ///< what told: "CUPTI 13.0, driver for CUDA 13.0"
 
   friend bool operator==(const GpuQuality&, const GpuQuality&) = default;
 };
 
-/// Ids are of the tables that it comes with.
+/// Ids are of the tables that it comes with: TranslateGpu() gives those of others.
 struct GpuRecord {
   std::vector<GpuDevice> devices;
   std::vector<GpuKernel> kernels;

@@ -75,4 +75,14 @@ std::vector<FrameId> Tables::FramesOf(StackId id) const {
   return frames;
 }
 
+Tables Tables::Copy() const {
+  Tables copy;
+  for (const std::string& text : strings_) copy.Intern(text);
+  for (const Function& function : functions_) copy.Intern(function);
+  for (const Frame& frame : frames_) copy.Intern(frame);
+  for (size_t i = 1; i < stacks_.size(); ++i) copy.Push(stacks_[i].parent, stacks_[i].frame);
+  for (const Thread& thread : threads_) copy.AddThread(thread);
+  return copy;
+}
+
 }  // namespace pystrobe

@@ -94,6 +94,9 @@ class Tables {
   /// Frames of a stack, root first. Allocates: not for hot paths.
   std::vector<FrameId> FramesOf(StackId id) const;
 
+  /// The same definitions by the same ids, to be added to.
+  Tables Copy() const;
+
  private:
   struct FunctionHash {
     size_t operator()(const Function& f) const;

@@ -141,6 +141,13 @@ Result<void> DefinitionDecoder::Decode(const BlockUnpacker& block, Tables& table
   return DecodeThreads(block.column(kThreads), tables);
 }
 
+DefinitionLimits DefinitionDecoder::Left(const Tables& tables) const {
+  const auto most = std::max({tables.string_count(), tables.function_count(), tables.frame_count(),
+                              tables.stack_count(), tables.thread_count()});
+  return {.definitions = limits_.definitions - std::min<uint64_t>(most, limits_.definitions),
+          .string_bytes = limits_.string_bytes - std::min(string_bytes_, limits_.string_bytes)};
+}
+
 Result<void> DefinitionDecoder::DecodeStrings(ByteSpan lengths_column, ByteSpan bytes_column,
                                               Tables& tables) {
   ByteReader lengths(lengths_column);

@@ -63,6 +63,9 @@ class DefinitionDecoder {
   /// Adds what the next block defines.
   Result<void> Decode(const BlockUnpacker& block, Tables& tables);
 
+  /// What is left of the limits beside `tables`, which it has made.
+  DefinitionLimits Left(const Tables& tables) const;
+
  private:
   Result<void> DecodeStrings(ByteSpan lengths, ByteSpan bytes, Tables& tables);
   Result<void> DecodeFunctions(const BlockUnpacker& block, Tables& tables);

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "profiler/model/gpu_translation.h"
+
 namespace pystrobe::store {
 namespace {
 
@@ -19,13 +21,21 @@ Result<std::unique_ptr<StrobeFile>> OpenAgain(int fd, const std::string& name) {
   return StrobeFile::Open(ScopedFd(fcntl(fd, F_DUPFD_CLOEXEC, 3)), name);
 }
 
-/// Those that can be read back.
-uint64_t CountSamples(int fd, const std::string& name) {
-  uint64_t count = 0;
+/// What can be read back; more of it is greater.
+struct Contents {
+  uint64_t samples = 0;
+  bool gpu = false;
+
+  auto operator<=>(const Contents&) const = default;
+};
+
+Contents Measure(int fd, const std::string& name) {
+  Contents contents;
   if (auto file = OpenAgain(fd, name)) {
-    (void)(*file)->ForEachSample([&count](const Sample&) { ++count; });
+    (void)(*file)->ForEachSample([&contents](const Sample&) { ++contents.samples; });
+    contents.gpu = (*file)->gpu() != nullptr;
   }
-  return count;
+  return contents;
 }
 
 }  // namespace
@@ -117,6 +127,20 @@ Result<void> Recorder::AppendCalls(const Tables& tables, ThreadIndex thread,
   return appended;
 }
 
+Result<void> Recorder::AppendGpu(const Tables& gpu_tables, const GpuRecord& record) {
+  auto appended = writer_->AppendGpu(gpu_tables, record);
+  if (appended || appended.error().code == ErrorCode::kInvalidArgument) return appended;
+  if (failure_) {
+    LoseSome();
+    return appended;
+  }
+  // Moves with the samples, whose tables are not at hand here: the writer takes no more of them.
+  stop_ = true;
+  HeldGpu& held = held_gpu_.emplace();
+  held.record = TranslateGpu(record, gpu_tables, held.tables);
+  return {};
+}
+
 Result<void> Recorder::Finish(const Tables& tables, const Quality& quality) {
   auto finished = writer_->Finish(tables, quality);
   if (!finished && !failure_) {
@@ -131,7 +155,7 @@ void Recorder::LoseSome() {
   whole_ = false;
   if (!full_.valid()) return;
   most_ = writer_->TakeFd();
-  if (CountSamples(full_.get(), name_) <= CountSamples(most_.get(), name_)) return;
+  if (Measure(full_.get(), name_) <= Measure(most_.get(), name_)) return;
   std::swap(most_, full_);
   TellPlace(most_.get());
 }
@@ -164,7 +188,8 @@ Result<void> Recorder::CopyToMemory(int full, const Tables& tables, const Qualit
     if (appended) appended = writer_->Append(tables, batch, so_far);
     batch.clear();
   };
-  if (auto file = OpenAgain(full, name_)) {
+  const auto file = OpenAgain(full, name_);
+  if (file) {
     auto read = (*file)->ForEachSample([&](const Sample& sample) {
       ++copied;
       batch.push_back(sample);
@@ -178,7 +203,15 @@ Result<void> Recorder::CopyToMemory(int full, const Tables& tables, const Qualit
   }
   flush();
   recent_.clear();
-  return appended;
+  return appended ? CopyGpu(file ? file->get() : nullptr) : appended;
+}
+
+Result<void> Recorder::CopyGpu(const StrobeFile* file) {
+  if (held_gpu_) return writer_->AppendGpu(held_gpu_->tables, held_gpu_->record);
+  if (file == nullptr || file->gpu() == nullptr) return {};
+  Tables tables;
+  const GpuRecord record = TranslateGpu(*file->gpu(), file->tables(), tables);
+  return writer_->AppendGpu(tables, record);
 }
 
 ScopedFd Recorder::TakeFd() { return most_.valid() ? std::move(most_) : writer_->TakeFd(); }

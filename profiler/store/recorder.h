@@ -43,6 +43,8 @@ class Recorder final : public TimelineSink {
                       const Quality& so_far) override;
   Result<void> AppendCalls(const Tables& tables, ThreadIndex thread,
                            std::span<const CallEvent> calls) override;
+  /// As StrobeWriter's.
+  Result<void> AppendGpu(const Tables& gpu_tables, const GpuRecord& record);
   Result<void> Finish(const Tables& tables, const Quality& quality) override;
   void Expect(const DeadlineSeries& series) override;
 
@@ -66,6 +68,8 @@ class Recorder final : public TimelineSink {
   void ForgetOld();
   Result<void> MoveToMemory(const Error& error, const Tables& tables, const Quality& so_far);
   Result<void> CopyToMemory(int full, const Tables& tables, const Quality& so_far);
+  /// The record that is held, else the last that `file` has.
+  Result<void> CopyGpu(const StrobeFile* file);
 
   std::string name_;
   std::atomic<bool>& stop_;
@@ -81,6 +85,12 @@ class Recorder final : public TimelineSink {
   // The youngest samples: those that a writer may still hold back when its file fails.
   std::deque<Sample> recent_;
   uint64_t recent_begin_ = 0;  // number in the recording of recent_.front()
+  struct HeldGpu {
+    Tables tables;
+    GpuRecord record;
+  };
+  // What the file did not take, until there is memory for it.
+  std::optional<HeldGpu> held_gpu_;
 };
 
 }  // namespace pystrobe::store

@@ -35,6 +35,9 @@ class StrobeWriter final : public TimelineSink {
                       const Quality& so_far) override;
   Result<void> AppendCalls(const Tables& tables, ThreadIndex thread,
                            std::span<const CallEvent> calls) override;
+  /// What a GPU did until now, with the tables that its ids are of: others than those of samples.
+  /// Between Begin and Finish, beside Append. The last whole one counts.
+  Result<void> AppendGpu(const Tables& gpu_tables, const GpuRecord& record);
   Result<void> Finish(const Tables& tables, const Quality& quality) override;
   void Expect(const DeadlineSeries& series) override;
 
@@ -62,6 +65,7 @@ class StrobeFile final : public RecordingSource {
   const Quality& quality() const override;
   Result<void> ForEachSample(FunctionRef<void(const Sample&)> visit) const override;
   Result<void> ForEachCall(CallVisitor visit) const override;
+  const GpuRecord* gpu() const override;
 
   /// Empty for a whole file; else one line: what is missing and from which byte on.
   const std::string& cut_off() const;

@@ -11,7 +11,8 @@
 //
 //   type 'H'  head: the first block, once; the Metadata in one column
 //   type 'D'  data: about a second of definitions, samples and quality, in the columns below
-//   type 'c'  calls: of a timeline, in the columns at the end of this text
+//   type 'c'  calls: of a timeline, in columns told below
+//   type 'g'  what a GPU did: one or more blocks are a record, which is self-contained
 //   type 'p'  padding: zeros, which make the file as large as its definitions want it: LimitsFor()
 //   type 'E'  end: the last block; the final Quality, in its column
 //   others    lower case: skipped; upper case: the reader stops, the file is newer than it
@@ -67,6 +68,20 @@
 //   kCallTimes       for each event: varint ns since the thread's last one; a thread begins at 0,
 //                    in stack 0
 //
+// A GPU's work: definitions in the columns of data blocks, their ids and lists those of the record
+// alone, and rows, which build on definitions and kernels up to this block
+//   kGpuQuality      in the last block of a record, and no other: varint for each integer of
+//                    GpuQuality in the order of their declaration; varint source, a string
+//   kGpuDevices      varint number, name, multiprocessors
+//   kGpuKernels      u8 kind; varint name, short name; block and cluster, each three varints;
+//                    varint registers, static and dynamic shared memory
+//   kGpuSums         varint kernel, device, stream, count, untimed, total_ns, min_ns, max_ns,
+//                    bytes; last grid, three varints; varint advice, a string; varint, whose bit i
+//                    says that bucket i is not 0; varint for each such bucket
+//   kGpuStacks       for each sum: zigzag stack minus the last sum's
+//   kGpuOccupancies  varint sum, counted in the record; varint blocks; theoretical, waves and tail
+//                    efficiency as AppendDouble() has them
+//
 // A recency list has the last distinct values used, most recent first, at most kCalleeListSize or
 // kStackListSize of them. Using a value, in the list or not, moves it to the front.
 //
@@ -94,6 +109,7 @@ enum class BlockType : uint8_t {
   kHead = 'H',
   kData = 'D',
   kCalls = 'c',
+  kGpu = 'g',
   kPadding = 'p',
   kEnd = 'E',
 };
@@ -132,6 +148,16 @@ enum CallColumn : uint8_t {
   kCallColumnCount,
 };
 
+/// Of blocks of type kGpu, beside those of definitions: in the places of what those do not have.
+enum GpuColumn : uint8_t {
+  kGpuQuality = kQualityColumn,
+  kGpuDevices = kGroups,
+  kGpuKernels,
+  kGpuSums,
+  kGpuStacks,
+  kGpuOccupancies,
+};
+
 /// Values of kCallMoves.
 inline constexpr uint8_t kCallReturns = 0;
 inline constexpr uint8_t kCallsAgain = 1;
@@ -152,6 +178,7 @@ inline constexpr uint32_t kMaxChain = 256;
 inline constexpr size_t kMaxPayload = size_t{16} << 20;  ///< of a block, packed or unpacked
 inline constexpr size_t kMaxSamplesPerBlock = 1 << 14;
 inline constexpr size_t kMaxCallEventsPerBlock = 1 << 17;
+inline constexpr size_t kMaxGpuRows = 1 << 18;  ///< of a record: devices, kernels, sums, each
 /// What a reader takes of a file of so many bytes. Stacks are what can be packed densest: those of
 /// a recursion 1000 deep, entered from ever new places, come to 100 in a byte. There are only so
 /// many such places in a program, hence what any file may bring. A stack takes a reader up to 100

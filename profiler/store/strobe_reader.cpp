@@ -5,10 +5,12 @@
 
 #include <algorithm>
 
+#include "profiler/model/gpu_translation.h"
 #include "profiler/store/block.h"
 #include "profiler/store/calls.h"
 #include "profiler/store/definitions.h"
 #include "profiler/store/facts.h"
+#include "profiler/store/gpu_blocks.h"
 #include "profiler/store/samples.h"
 #include "profiler/store/strobe.h"
 
@@ -31,6 +33,12 @@ Result<size_t> ReadAt(int fd, uint64_t offset, std::span<uint8_t> buffer, const 
   return done;
 }
 
+/// Whole blocks of a file, from byte `begin` to byte `end`.
+struct BlockRange {
+  uint64_t begin = kFileHeaderSize;
+  uint64_t end = kFileHeaderSize;
+};
+
 struct Block {
   uint8_t type = 0;
   uint64_t begin = 0;  ///< of the block in the file
@@ -42,7 +50,8 @@ struct Block {
 /// of a block, damage() says why.
 class BlockScanner {
  public:
-  BlockScanner(int fd, const std::string& name, uint64_t end) : fd_(fd), name_(name), end_(end) {}
+  BlockScanner(int fd, const std::string& name, BlockRange range)
+      : fd_(fd), name_(name), end_(range.end), offset_(range.begin) {}
 
   /// The next whole block; nothing at the end or at damage. Fails when the file cannot be read.
   Result<std::optional<Block>> Next();
@@ -54,7 +63,7 @@ class BlockScanner {
   int fd_;
   const std::string& name_;
   uint64_t end_;
-  uint64_t offset_ = kFileHeaderSize;
+  uint64_t offset_;
   std::string damage_;
   Bytes buffer_;
 };
@@ -137,15 +146,24 @@ class StrobeFile::Impl {
   const Metadata& metadata() const { return metadata_; }
   const Tables& tables() const { return tables_; }
   const Quality& quality() const { return quality_; }
+  const GpuRecord* gpu() const { return gpu_ ? &*gpu_ : nullptr; }
   const std::string& cut_off() const { return cut_off_; }
 
  private:
   Result<void> LoadHead(BlockScanner& scanner, BlockUnpacker& unpacker);
-  /// Calls `decode` with the unpacked blocks of this type, of those that were taken.
-  Result<void> ForEachBlock(BlockType type,
+  /// Takes what comes after the head, up to the end or the first damage.
+  Result<void> LoadBlocks(BlockScanner& scanner, BlockUnpacker& unpacker,
+                          DefinitionDecoder& decoder);
+  /// Decodes the last whole record of a GPU, once all other definitions are there.
+  Result<void> LoadGpu(DefinitionLimits left);
+  /// Calls `decode` with the unpacked blocks of this type, of those in `range`.
+  Result<void> ForEachBlock(BlockType type, BlockRange range,
                             FunctionRef<Result<void>(const BlockUnpacker&)> decode) const;
+  BlockRange Taken() const { return {.end = end_}; }
   /// Takes a data or end block. Fails when it cannot be understood.
   Result<void> LoadBlock(const Block& block, BlockUnpacker& unpacker, DefinitionDecoder& decoder);
+  /// Notes where records of a GPU begin and end.
+  Result<void> FindGpu(const Block& block, BlockUnpacker& unpacker);
   /// Fails where all that is to be unpacked is more than can be in earnest.
   Result<void> CountUnpacked(const Block& block);
 
@@ -155,6 +173,9 @@ class StrobeFile::Impl {
   Metadata metadata_;
   Tables tables_;
   Quality quality_;
+  std::optional<GpuRecord> gpu_;
+  std::optional<uint64_t> gpu_begin_;   // of a record whose end has not come
+  std::optional<BlockRange> last_gpu_;  // of the last whole record
   std::string cut_off_;
   uint64_t most_unpacked_ = 0;
   uint64_t unpacked_ = 0;  // what those blocks come to
@@ -179,12 +200,18 @@ Result<void> StrobeFile::Impl::Load() {
   if (!version) return std::unexpected(version.error());
   version_ = *version;
 
-  BlockScanner scanner(fd_.get(), name_, size);
+  BlockScanner scanner(fd_.get(), name_, {.end = size});
   BlockUnpacker unpacker;
   if (auto head = LoadHead(scanner, unpacker); !head) return head;
   DefinitionDecoder decoder(LimitsFor(size));
   most_unpacked_ = MostUnpackedFor(size);
   end_ = scanner.offset();
+  if (auto loaded = LoadBlocks(scanner, unpacker, decoder); !loaded) return loaded;
+  return LoadGpu(decoder.Left(tables_));
+}
+
+Result<void> StrobeFile::Impl::LoadBlocks(BlockScanner& scanner, BlockUnpacker& unpacker,
+                                          DefinitionDecoder& decoder) {
   while (!quality_.complete) {
     const auto block = scanner.Next();
     if (!block) return std::unexpected(block.error());
@@ -225,6 +252,7 @@ Result<void> StrobeFile::Impl::LoadHead(BlockScanner& scanner, BlockUnpacker& un
 Result<void> StrobeFile::Impl::LoadBlock(const Block& block, BlockUnpacker& unpacker,
                                          DefinitionDecoder& decoder) {
   if (auto done = CountUnpacked(block); !done) return done;
+  if (block.type == static_cast<uint8_t>(BlockType::kGpu)) return FindGpu(block, unpacker);
   const bool end = block.type == static_cast<uint8_t>(BlockType::kEnd);
   if (!end && block.type != static_cast<uint8_t>(BlockType::kData)) {
     if (!MayBeSkipped(block.type)) cut_off_ = NewerBlock(block);
@@ -235,6 +263,25 @@ Result<void> StrobeFile::Impl::LoadBlock(const Block& block, BlockUnpacker& unpa
   if (auto done = ParseQuality(unpacker.column(kQualityColumn), quality_); !done) return done;
   quality_.complete = end;
   return {};
+}
+
+Result<void> StrobeFile::Impl::FindGpu(const Block& block, BlockUnpacker& unpacker) {
+  if (auto done = unpacker.Unpack(block.payload); !done) return done;
+  if (!gpu_begin_) gpu_begin_ = block.begin;
+  if (!GpuDecoder::IsLast(unpacker)) return {};
+  last_gpu_ = BlockRange{*gpu_begin_, block.end};
+  gpu_begin_.reset();
+  return {};
+}
+
+Result<void> StrobeFile::Impl::LoadGpu(DefinitionLimits left) {
+  if (!last_gpu_) return {};
+  GpuDecoder decoder(left);
+  auto done = ForEachBlock(BlockType::kGpu, *last_gpu_, [&decoder](const BlockUnpacker& block) {
+    return decoder.Decode(block);
+  });
+  if (done) gpu_ = TranslateGpu(decoder.record(), decoder.tables(), tables_);
+  return done;
 }
 
 Result<void> StrobeFile::Impl::CountUnpacked(const Block& block) {
@@ -248,19 +295,20 @@ Result<void> StrobeFile::Impl::CountUnpacked(const Block& block) {
 
 Result<void> StrobeFile::Impl::ForEachSample(FunctionRef<void(const Sample&)> visit) const {
   SampleDecoder decoder(tables_, version_);
-  return ForEachBlock(BlockType::kData,
+  return ForEachBlock(BlockType::kData, Taken(),
                       [&](const BlockUnpacker& block) { return decoder.Decode(block, visit); });
 }
 
 Result<void> StrobeFile::Impl::ForEachCall(RecordingSource::CallVisitor visit) const {
   CallDecoder decoder(tables_);
-  return ForEachBlock(BlockType::kCalls,
+  return ForEachBlock(BlockType::kCalls, Taken(),
                       [&](const BlockUnpacker& block) { return decoder.Decode(block, visit); });
 }
 
 Result<void> StrobeFile::Impl::ForEachBlock(
-    BlockType type, FunctionRef<Result<void>(const BlockUnpacker&)> decode) const {
-  BlockScanner scanner(fd_.get(), name_, end_);
+    BlockType type, BlockRange range,
+    FunctionRef<Result<void>(const BlockUnpacker&)> decode) const {
+  BlockScanner scanner(fd_.get(), name_, range);
   BlockUnpacker unpacker;
   while (true) {
     const auto block = scanner.Next();
@@ -271,7 +319,7 @@ Result<void> StrobeFile::Impl::ForEachBlock(
     if (done) done = decode(unpacker);
     if (!done) return Wrap(done.error(), "{} is damaged at byte {}", name_, (*block)->begin);
   }
-  if (scanner.offset() != end_) {
+  if (scanner.offset() != range.end) {
     return Fail(ErrorCode::kUnreadable, "{} changed while it was read", name_);
   }
   return {};
@@ -301,5 +349,6 @@ Result<void> StrobeFile::ForEachSample(FunctionRef<void(const Sample&)> visit) c
   return impl_->ForEachSample(visit);
 }
 Result<void> StrobeFile::ForEachCall(CallVisitor visit) const { return impl_->ForEachCall(visit); }
+const GpuRecord* StrobeFile::gpu() const { return impl_->gpu(); }
 
 }  // namespace pystrobe::store

@@ -12,6 +12,7 @@
 #include "profiler/store/calls.h"
 #include "profiler/store/definitions.h"
 #include "profiler/store/facts.h"
+#include "profiler/store/gpu_blocks.h"
 #include "profiler/store/samples.h"
 #include "profiler/store/strobe.h"
 
@@ -91,6 +92,7 @@ class StrobeWriter::Impl {
   Result<void> Append(const Tables& tables, std::span<const Sample> samples, const Quality& so_far);
   Result<void> AppendCalls(const Tables& tables, ThreadIndex thread,
                            std::span<const CallEvent> calls);
+  Result<void> AppendGpu(const Tables& tables, const GpuRecord& record);
   Result<void> Finish(const Tables& tables, const Quality& quality);
   void Expect(const DeadlineSeries& series) { samples_.Expect(series); }
   ScopedFd TakeFd() { return std::move(fd_); }
@@ -102,6 +104,8 @@ class StrobeWriter::Impl {
   Result<void> WriteBlock(BlockType type, const Quality& quality);
   Result<void> PackAndWrite(BlockType type, std::span<Bytes> columns);
   Result<void> RefuseTooMuch();
+  /// What all definitions take of a reader, those of the last record of a GPU too.
+  DefinitionLimits taken() const;
   /// Before a block of `block_size` bytes.
   Result<void> Pad(size_t block_size);
   Result<void> Write(ByteSpan bytes);
@@ -113,6 +117,7 @@ class StrobeWriter::Impl {
   uint64_t unpacked_ = 0;  // what the payloads of what was written come to
   BlockPacker packer_;
   DefinitionEncoder definitions_;
+  DefinitionLimits gpu_taken_;
   SampleEncoder samples_;
   std::vector<Sample> pending_;
   int64_t first_pending_ns_ = 0;
@@ -181,6 +186,23 @@ Result<void> StrobeWriter::Impl::SealCalls(const Tables& tables) {
   return PackAndWrite(BlockType::kCalls, call_columns_);
 }
 
+Result<void> StrobeWriter::Impl::AppendGpu(const Tables& tables, const GpuRecord& record) {
+  const size_t rows = std::max({record.devices.size(), record.kernels.size(), record.sums.size()});
+  if (rows > kMaxGpuRows) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "{} rows of what a GPU did are over the {} that a .strobe file may have", rows,
+                kMaxGpuRows);
+  }
+  GpuEncoder encoder(tables, record);
+  Columns columns;
+  for (bool all = false; !all;) {
+    all = encoder.Encode(kDefinitionBudget, columns);
+    gpu_taken_ = encoder.taken();
+    if (auto done = PackAndWrite(BlockType::kGpu, columns); !done) return done;
+  }
+  return {};
+}
+
 Result<void> StrobeWriter::Impl::Finish(const Tables& tables, const Quality& quality) {
   if (auto done = SealCalls(tables); !done) return done;
   if (auto done = Seal(tables, quality); !done) return done;
@@ -217,8 +239,14 @@ Result<void> StrobeWriter::Impl::PackAndWrite(BlockType type, std::span<Bytes> c
   return Write(*block);
 }
 
+DefinitionLimits StrobeWriter::Impl::taken() const {
+  const DefinitionLimits of_samples = definitions_.taken();
+  return {.definitions = of_samples.definitions + gpu_taken_.definitions,
+          .string_bytes = of_samples.string_bytes + gpu_taken_.string_bytes};
+}
+
 Result<void> StrobeWriter::Impl::RefuseTooMuch() {
-  const DefinitionLimits taken = definitions_.taken();
+  const DefinitionLimits taken = this->taken();
   if (taken.definitions <= kMostLimits.definitions &&
       taken.string_bytes <= kMostLimits.string_bytes) {
     return {};
@@ -235,7 +263,7 @@ Result<void> StrobeWriter::Impl::RefuseTooMuch() {
 
 // Before the definitions, so that a file that is cut off can be read up to there all the same.
 Result<void> StrobeWriter::Impl::Pad(size_t block_size) {
-  const uint64_t wanted = SizeFor(definitions_.taken(), unpacked_);
+  const uint64_t wanted = SizeFor(taken(), unpacked_);
   while (written_ + block_size < wanted) {
     const uint64_t missing = wanted - written_ - block_size;
     const auto size = std::clamp<uint64_t>(missing, kBlockHeaderSize, kMaxPayload);
@@ -266,6 +294,10 @@ Result<void> StrobeWriter::Append(const Tables& tables, std::span<const Sample> 
 Result<void> StrobeWriter::AppendCalls(const Tables& tables, ThreadIndex thread,
                                        std::span<const CallEvent> calls) {
   return impl_->AppendCalls(tables, thread, calls);
+}
+
+Result<void> StrobeWriter::AppendGpu(const Tables& gpu_tables, const GpuRecord& record) {
+  return impl_->AppendGpu(gpu_tables, record);
 }
 
 Result<void> StrobeWriter::Finish(const Tables& tables, const Quality& quality) {

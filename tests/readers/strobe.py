@@ -35,7 +35,11 @@ COUNTERS = [
 ]
 DURATIONS = ["duration", "held", "run_delay", "own_cpu"]
 METADATA_TEXTS = ["executable", "python", "host", "pystrobe", "pause"]
-
+GPU_DEVICES, GPU_KERNELS, GPU_SUMS, GPU_STACKS, GPU_OCCUPANCIES = range(10, 15)
+GPU_COUNTERS = [
+    "kernels", "graphs", "copies", "sets", "failed", "records", "unmatched", "dropped",
+    "overflowed", "duration", "own_cpu",
+]  # fmt: skip
 
 MASK = (1 << 64) - 1
 
@@ -103,6 +107,77 @@ def use(recent: list[int], value: int, size: int) -> None:
     del recent[size:]
 
 
+class GpuRecord:
+    """One record, whose definitions are those of a reader of its own."""
+
+    def __init__(self) -> None:
+        self.definitions = Reader()
+        self.devices: list[list[int]] = []
+        self.kernels: list[tuple[int, list[int]]] = []
+        self.sums: list[list[int]] = []
+        self.buckets: list[str] = []
+        self.stacks: list[int] = []
+        self.occupancies: dict[int, str] = {}
+        self.quality: list[int] = []
+
+    def read(self, columns: list[In]) -> None:
+        self.definitions.read_definitions(columns)
+        column = columns[GPU_DEVICES]
+        while column.more():
+            self.devices.append([column.varint() for _ in range(3)])
+        column = columns[GPU_KERNELS]
+        while column.more():
+            self.kernels.append((column.u8(), [column.varint() for _ in range(11)]))
+        column = columns[GPU_SUMS]
+        while column.more():
+            self.sums.append([column.varint() for _ in range(13)])
+            filled = column.varint()
+            buckets = [i for i in range(32) if filled >> i & 1]
+            self.buckets.append("".join(f" bucket {i} {column.varint()}" for i in buckets))
+        while columns[GPU_STACKS].more():
+            last = self.stacks[-1] if self.stacks else 0
+            self.stacks.append(last + columns[GPU_STACKS].zigzag())
+        column = columns[GPU_OCCUPANCIES]
+        while column.more():
+            of_sum = column.varint()
+            self.occupancies[of_sum] = (
+                f" blocks {column.varint()} theoretical {column.rate():g} waves {column.rate():g}"
+                f" tail {column.rate():g}"
+            )
+        while columns[QUALITY].more():
+            self.quality.append(columns[QUALITY].varint())
+
+    def lines(self, to: Reader) -> list[str]:
+        """With the ids that `to` has for them, or gets."""
+        texts = self.definitions.strings
+        out = []
+        for number, name, processors in self.devices:
+            name = to.string_id(texts[name])
+            out.append(f"gpu device {number} name {name} multiprocessors {processors}")
+        for kind, (name, short, *numbers) in self.kernels:
+            name, short = to.string_id(texts[name]), to.string_id(texts[short])
+            block, cluster = ("x".join(map(str, numbers[i : i + 3])) for i in (0, 3))
+            out.append(
+                f"gpu kernel kind {kind} name {name} short {short} block {block} cluster {cluster}"
+                f" registers {numbers[6]} shared {numbers[7]} {numbers[8]}"
+            )
+        for i, (kernel, device, stream, *numbers, advice) in enumerate(self.sums):
+            stack = to.stack_id(self.definitions, self.stacks[i])
+            count, untimed, total, least, most, size, *grid = numbers
+            out.append(
+                f"gpu sum stack {stack} kernel {kernel} device {device} stream {stream}"
+                f" count {count} untimed {untimed} total {total} min {least} max {most}"
+                f" bytes {size} grid {'x'.join(map(str, grid))}"
+                f" advice {to.string_id(texts[advice])}"
+                + self.buckets[i]
+                + self.occupancies.get(i, "")
+            )
+        *numbers, source = self.quality
+        counters = " ".join(f"{name} {n}" for name, n in zip(GPU_COUNTERS, numbers))
+        out.append(f"gpu quality {counters} source {to.string_id(texts[source])}")
+        return out
+
+
 class Reader:
     def __init__(self) -> None:
         self.strings = [""]
@@ -131,6 +206,8 @@ class Reader:
         self.calls: list[str] = []
         self.open_calls: dict[int, tuple[int, int]] = {}
         self.last_entered: dict[int, int] = {}
+        self.gpu: GpuRecord | None = None
+        self.next_gpu: GpuRecord | None = None
         self.due: list[int] = []
         self.series = [0, 1, 1]
         self.draws_left = 0
@@ -155,6 +232,8 @@ class Reader:
                 self.read_metadata(In(columns[0]))
             elif kind == b"c":
                 self.read_calls(*(In(column) for column in columns[:4]))
+            elif kind == b"g":
+                self.read_gpu([In(column) for column in columns])
             elif kind in b"DE":
                 self.read_definitions([In(column) for column in columns])
                 self.read_samples(columns)
@@ -191,6 +270,48 @@ class Reader:
                 time += times.varint()
                 self.open_calls[thread] = time, to
                 self.calls.append(f"call thread {thread} time {time} stack {to}")
+
+    def read_gpu(self, columns: list[In]) -> None:
+        is_last = columns[QUALITY].more()
+        record = self.next_gpu or GpuRecord()
+        record.read(columns)
+        self.next_gpu = None if is_last else record
+        if is_last:
+            self.gpu = record
+
+    def string_id(self, text: str) -> int:
+        if text not in self.strings:
+            self.strings.append(text)
+        return self.strings.index(text)
+
+    def stack_id(self, other: Reader, stack: int) -> int:
+        if stack == 0:
+            return 0
+        parent, frame = other.stacks[stack]
+        parent = self.stack_id(other, parent)
+        function, line = other.frames[frame]
+        name, file, first_line = other.functions[function]
+        name, file = (self.string_id(other.strings[text]) for text in (name, file))
+        node = (
+            parent,
+            self.frame_id((name, file, first_line), function in other.native_functions, line),
+        )
+        if node not in self.stacks:
+            self.stacks.append(node)
+        return self.stacks.index(node)
+
+    def frame_id(self, function: tuple[int, int, int], is_native: bool, line: int) -> int:
+        places = [i for i, other in enumerate(self.functions) if other == function]
+        same = [i for i in places if (i in self.native_functions) == is_native]
+        if not same:
+            same = [len(self.functions)]
+            self.functions.append(function)
+            if is_native:
+                self.native_functions.add(same[0])
+        frame = same[0], line
+        if frame not in self.frames:
+            self.frames.append(frame)
+        return self.frames.index(frame)
 
     def read_quality(self, column: In) -> None:
         for name in self.quality:
@@ -333,6 +454,7 @@ class Reader:
         return stack
 
     def lines(self) -> list[str]:
+        gpu = self.gpu.lines(self) if self.gpu else []
         out = list(self.metadata)
         out += [f"string {i} {text}" for i, text in enumerate(self.strings)]
         for i, (name, file, line) in enumerate(self.functions):
@@ -343,7 +465,7 @@ class Reader:
             out.append(f"stack {i} parent {parent} frame {frame}")
         for i, (tid, interpreter, name) in enumerate(self.threads):
             out.append(f"thread {i} tid {tid} interpreter {interpreter} name {name}")
-        out += self.samples + self.calls
+        out += self.samples + self.calls + gpu
         for names in COUNTERS, DURATIONS:
             out.append("quality " + " ".join(f"{name} {self.quality[name]}" for name in names))
         complete = str(self.complete).lower()

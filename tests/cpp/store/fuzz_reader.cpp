@@ -36,6 +36,24 @@ void CheckTables(const Tables& tables) {
   }
 }
 
+/// Every id and number that a record holds is one that a writer may write.
+void CheckGpu(const GpuRecord& record, const Tables& tables) {
+  const auto require_text = [&](StringId id) { Require(ToIndex(id) < tables.string_count()); };
+  for (const GpuDevice& device : record.devices) require_text(device.name);
+  for (const GpuKernel& kernel : record.kernels) {
+    require_text(kernel.name);
+    require_text(kernel.short_name);
+    Require(kernel.kind <= GpuWorkKind::kSet);
+  }
+  for (const GpuSum& sum : record.sums) {
+    require_text(sum.advice);
+    Require(ToIndex(sum.stack) < tables.stack_count() && sum.kernel < record.kernels.size());
+    Require(!sum.occupancy || (sum.occupancy->waves >= 0 && sum.occupancy->theoretical >= 0 &&
+                               sum.occupancy->tail_efficiency >= 0));
+  }
+  require_text(record.quality.source);
+}
+
 class CountingOutput final : public write::Output {
  public:
   Result<void> Write(std::string_view bytes) override {
@@ -71,6 +89,7 @@ void ReadAll(std::string_view contents) {
   }
   const Tables& tables = (*file)->tables();
   CheckTables(tables);
+  if ((*file)->gpu() != nullptr) CheckGpu(*(*file)->gpu(), tables);
   Require((*file)->quality().complete == (*file)->cut_off().empty());
   const auto read = (*file)->ForEachSample([&](const Sample& sample) {
     Require(ToIndex(sample.thread) < tables.thread_count());

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "profiler/store/strobe.h"
+#include "tests/cpp/support/gpu_example.h"
 #include "tests/cpp/support/memory_recording.h"
 #include "tests/cpp/support/recording_text.h"
 #include "tests/cpp/support/strobe_bytes.h"
@@ -22,8 +23,8 @@ using testing::MakeThread;
 using testing::MemoryRecording;
 using testing::ToText;
 
-constexpr std::array<std::string_view, 6> kGoldenFiles = {"v1",   "v1.1", "v2",
-                                                          "v2.1", "v2.2", "v2.3"};
+constexpr std::array<std::string_view, 7> kGoldenFiles = {"v1",   "v1.1", "v2",  "v2.1",
+                                                          "v2.2", "v2.3", "v2.4"};
 constexpr std::string_view kNewest = kGoldenFiles.back();
 
 std::string GoldenPath(std::string_view name, std::string_view extension) {
@@ -38,7 +39,7 @@ std::string ReadFile(const std::string& path) {
 
 /// Four seconds with a bit of everything that the format knows.
 struct GoldenRecording {
-  Result<void> WriteTo(TimelineSink& sink) {
+  Result<void> WriteTo(StrobeWriter& sink) {
     if (auto done = sink.Begin(MakeMetadata()); !done) return done;
     main_ = MakeThread(tables_, 4242, "MainThread");
     sink.Expect({.last_ns = 0, .period_ns = 50'000'000, .state = 42});
@@ -69,6 +70,7 @@ struct GoldenRecording {
       if (second == 3) quality_.native_unfit = 1;
       if (auto done = sink.Append(tables_, samples_, quality_); !done) return done;
       if (auto done = AppendCalls(second, sink); !done) return done;
+      if (auto done = AppendGpu(sink); !done) return done;
     }
     quality_.complete = true;
     return sink.Finish(tables_, quality_);
@@ -136,6 +138,22 @@ struct GoldenRecording {
     return sink.AppendCalls(tables_, worker_, std::span(calls).first(2 * (second % 2)));
   }
 
+  // Of a stack that samples have too, and others; more of it each time.
+  Result<void> AppendGpu(StrobeWriter& sink) {
+    gpu_ = testing::MakeGpuExample(gpu_tables_);
+    gpu_.kernels[1].cluster = {2, 1, 1};
+    gpu_.kernels[1].dynamic_shared = 100'000;
+    gpu_.sums[2].stack = MakeStack(
+        gpu_tables_, {{"<module>", 1}, {"main", 14, "app.py", 9}, {"fib", 11, "fib.py", 3}});
+    gpu_.sums[2].count += ++gpu_appended_;
+    gpu_.quality.graph_launches = 5;
+    gpu_.quality.failed = 1;
+    gpu_.quality.unmatched = 2;
+    gpu_.quality.dropped = 3;
+    gpu_.quality.overflowed = 4;
+    return sink.AppendGpu(gpu_tables_, gpu_);
+  }
+
   StackId StackOf(int step) {
     if (step % 11 == 10) return kEmptyStack;
     const auto line = static_cast<uint32_t>(step % 5 + 10);
@@ -157,6 +175,9 @@ struct GoldenRecording {
   ThreadIndex worker_{};
   int64_t time_ns_ = 0;
   std::vector<Sample> samples_;
+  Tables gpu_tables_;
+  GpuRecord gpu_;
+  uint64_t gpu_appended_ = 0;
 };
 
 class Golden : public ::testing::TestWithParam<std::string_view> {};

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -102,12 +103,15 @@ class MemoryRecording final : public TimelineSink, public RecordingSource {
     for (const Calls& calls : calls_) visit(calls.thread, calls.events);
     return {};
   }
+  const GpuRecord* gpu() const override { return gpu_ ? &*gpu_ : nullptr; }
 
   /// For tests that fill it by hand.
   Metadata& mutable_metadata() { return metadata_; }
   Tables& mutable_tables() { return tables_; }
   Quality& mutable_quality() { return quality_; }
   void Add(const Sample& sample) { samples_.push_back(sample); }
+  /// Ids are of mutable_tables().
+  void SetGpu(GpuRecord record) { gpu_ = std::move(record); }
   const std::vector<Sample>& samples() const { return samples_; }
   /// What one thread did, all together.
   std::vector<CallEvent> CallsOf(ThreadIndex thread) const {
@@ -123,6 +127,7 @@ class MemoryRecording final : public TimelineSink, public RecordingSource {
   Tables tables_;
   Quality quality_;
   std::vector<Sample> samples_;
+  std::optional<GpuRecord> gpu_;
   struct Calls {
     ThreadIndex thread;
     std::vector<CallEvent> events;

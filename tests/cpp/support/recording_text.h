@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <string>
 
 #include "profiler/model/recording.h"
@@ -81,6 +82,49 @@ inline std::string ToText(const Sample& s) {
                      s.flags);
 }
 
+inline std::string ToText(const std::array<uint32_t, 3>& three) {
+  return fmt::format("{}x{}x{}", three[0], three[1], three[2]);
+}
+
+inline std::string ToText(const GpuSum& s) {
+  std::string text = fmt::format(
+      "gpu sum stack {} kernel {} device {} stream {} count {} untimed {} total {} min {} max {} "
+      "bytes {} grid {} advice {}",
+      ToIndex(s.stack), s.kernel, s.device, s.stream, s.count, s.untimed, s.total_ns, s.min_ns,
+      s.max_ns, s.bytes, ToText(s.last_grid), ToIndex(s.advice));
+  for (size_t i = 0; i < s.buckets.size(); ++i) {
+    if (s.buckets[i] != 0) text += fmt::format(" bucket {} {}", i, s.buckets[i]);
+  }
+  if (s.occupancy) {
+    text += fmt::format(" blocks {} theoretical {} waves {} tail {}",
+                        s.occupancy->blocks_per_multiprocessor, s.occupancy->theoretical,
+                        s.occupancy->waves, s.occupancy->tail_efficiency);
+  }
+  return text + "\n";
+}
+
+inline std::string ToText(const GpuRecord& record) {
+  std::string text;
+  for (const GpuDevice& d : record.devices) {
+    text += fmt::format("gpu device {} name {} multiprocessors {}\n", d.number, ToIndex(d.name),
+                        d.multiprocessors);
+  }
+  for (const GpuKernel& k : record.kernels) {
+    text += fmt::format(
+        "gpu kernel kind {} name {} short {} block {} cluster {} registers {} shared {} {}\n",
+        static_cast<int>(k.kind), ToIndex(k.name), ToIndex(k.short_name), ToText(k.block),
+        ToText(k.cluster), k.registers, k.static_shared, k.dynamic_shared);
+  }
+  for (const GpuSum& sum : record.sums) text += ToText(sum);
+  const GpuQuality& q = record.quality;
+  text += fmt::format(
+      "gpu quality kernels {} graphs {} copies {} sets {} failed {} records {} unmatched {} "
+      "dropped {} overflowed {} duration {} own_cpu {} source {}\n",
+      q.kernel_launches, q.graph_launches, q.copies, q.sets, q.failed, q.records, q.unmatched,
+      q.dropped, q.overflowed, q.duration_ns, q.own_cpu_ns, ToIndex(q.source));
+  return text;
+}
+
 /// The failure instead, when the samples cannot be read.
 inline std::string ToText(const RecordingSource& source) {
   std::string text = ToText(source.metadata()) + ToText(source.tables());
@@ -93,6 +137,7 @@ inline std::string ToText(const RecordingSource& source) {
     }
   });
   if (!called) return called.error().message;
+  if (source.gpu() != nullptr) text += ToText(*source.gpu());
   return text + ToText(source.quality());
 }
 

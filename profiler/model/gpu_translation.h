@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a GPU did, from one recording's ids to another's. [one thread at a time]
+#pragma once
+
+#include "profiler/model/gpu_record.h"
+#include "profiler/model/tables.h"
+
+namespace pystrobe {
+
+/// `record`, whose ids are of `from`, in those of `to`, which gets what it lacks of what the record
+/// uses, and nothing else. A stack of the same frames is the same one there.
+GpuRecord TranslateGpu(const GpuRecord& record, const Tables& from, Tables& to);
+
+}  // namespace pystrobe

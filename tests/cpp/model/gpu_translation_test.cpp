@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/model/gpu_translation.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/cpp/support/gpu_example.h"
+
+namespace pystrobe {
+namespace {
+
+using testing::MakeGpuExample;
+using testing::MakeStack;
+
+TEST(TranslateGpu, FindsWhatIsThereAndAddsWhatIsNot) {
+  Tables from;
+  MakeStack(from, {{"unused", 3, "unused.py"}});
+  const GpuRecord record = MakeGpuExample(from);
+  Tables to;
+  to.Intern("something else");
+  const StackId train = MakeStack(to, {{"<module>", 30}, {"train", 12}});
+  const GpuRecord there = TranslateGpu(record, from, to);
+  EXPECT_EQ(to.stack(there.sums[0].stack).parent, train);
+  EXPECT_EQ(there.sums[4].stack, kEmptyStack);
+  EXPECT_EQ(to.text(there.quality.source), "CUPTI 13.0, driver for CUDA 13.0");
+  EXPECT_EQ(to.text(there.sums[0].advice), from.text(record.sums[0].advice));
+  EXPECT_EQ(to.text(there.kernels[0].short_name), "gemm<float, 128>");
+  EXPECT_NE(there, record) << "ids are others";
+  EXPECT_EQ(TranslateGpu(there, to, from), record) << "and back";
+  EXPECT_EQ(to.stack_count(), from.stack_count() - 1) << "without what is not used";
+}
+
+TEST(TablesCopy, HasTheSameIdsAndGrowsByItself) {
+  Tables tables;
+  MakeGpuExample(tables);
+  testing::MakeThread(tables, 5, "MainThread");
+  Tables copy = tables.Copy();
+  EXPECT_EQ(copy.stack_count(), tables.stack_count());
+  EXPECT_EQ(copy.string_count(), tables.string_count());
+  EXPECT_EQ(MakeGpuExample(copy), MakeGpuExample(tables));
+  EXPECT_EQ(copy.thread(ThreadIndex{0}), tables.thread(ThreadIndex{0}));
+  MakeStack(copy, {{"new"}});
+  EXPECT_EQ(copy.stack_count(), tables.stack_count() + 1);
+}
+
+}  // namespace
+}  // namespace pystrobe
