@@ -64,17 +64,6 @@ EventTimer::EventTimer(EventTimer&& other) noexcept
       seconds_(other.seconds_),
       failed_(other.failed_) {}
 
-EventTimer& EventTimer::operator=(EventTimer&& other) noexcept {
-  std::swap(stream_, other.stream_);
-  std::swap(context_, other.context_);
-  std::swap(context_id_, other.context_id_);
-  std::swap(begin_, other.begin_);
-  std::swap(end_, other.end_);
-  std::swap(seconds_, other.seconds_);
-  std::swap(failed_, other.failed_);
-  return *this;
-}
-
 EventTimer::~EventTimer() {
   if (failed_) return;
   for (const Event event : {begin_, end_}) {

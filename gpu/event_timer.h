@@ -22,7 +22,7 @@ class EventTimer {
   static Result<EventTimer> Start(Stream stream);
 
   EventTimer(EventTimer&& other) noexcept;
-  EventTimer& operator=(EventTimer&& other) noexcept;
+  EventTimer& operator=(EventTimer&&) = delete;
   ~EventTimer();
 
   /// Records the second one, once. Fails where the stream is gone: then there is nothing to read.
