@@ -3,8 +3,8 @@
 
 #include <cupti.h>
 
+#include <algorithm>
 #include <array>
-#include <vector>
 
 namespace pystrobe::gpu {
 namespace {
@@ -124,18 +124,18 @@ constexpr std::array<uint8_t, kIds> kKindOf = [] {
   return kinds;
 }();
 
+constexpr std::array kIdsOfLaunches = [] {
+  std::array<uint32_t, kIds - std::ranges::count(kKindOf, 0)> ids{};
+  size_t size = 0;
+  for (uint32_t id = 0; id < kIds; ++id) {
+    if (kKindOf[id] != 0) ids[size++] = id;
+  }
+  return ids;
+}();
+
 }  // namespace
 
-std::span<const uint32_t> LaunchCallIds() {
-  static const std::vector<uint32_t>& ids = *new std::vector<uint32_t>([] {
-    std::vector<uint32_t> all;
-    for (uint32_t id = 0; id < kIds; ++id) {
-      if (kKindOf[id] != 0) all.push_back(id);
-    }
-    return all;
-  }());
-  return ids;
-}
+std::span<const uint32_t> LaunchCallIds() { return kIdsOfLaunches; }
 
 std::optional<LaunchKind> KindOfLaunchCall(uint32_t id) {
   if (id >= kIds || kKindOf[id] == 0) return std::nullopt;

@@ -16,6 +16,27 @@ constexpr uint64_t kBlocksEach = 4;
 constexpr double kLowOccupancy = 0.5;
 constexpr double kEmptyTail = 0.8;
 
+struct Attribute {
+  int DeviceLimits::* limit;
+  CUdevice_attribute attribute;
+};
+constexpr Attribute kAttributes[] = {
+    {&DeviceLimits::compute_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR},
+    {&DeviceLimits::compute_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR},
+    {&DeviceLimits::multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT},
+    {&DeviceLimits::warp_size, CU_DEVICE_ATTRIBUTE_WARP_SIZE},
+    {&DeviceLimits::threads_per_block, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK},
+    {&DeviceLimits::threads_per_multiprocessor, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR},
+    {&DeviceLimits::registers_per_block, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK},
+    {&DeviceLimits::registers_per_multiprocessor,
+     CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR},
+    {&DeviceLimits::shared_per_block, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK},
+    {&DeviceLimits::shared_per_block_optin, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN},
+    {&DeviceLimits::shared_per_multiprocessor,
+     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR},
+    {&DeviceLimits::shared_reserved, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK},
+};
+
 uint64_t Product(const std::array<uint32_t, 3>& sizes) {
   return uint64_t{sizes[0]} * sizes[1] * sizes[2];
 }
@@ -87,24 +108,12 @@ Result<DeviceLimits> ReadDeviceLimits(int index) {
   if (!cuda) return std::unexpected(cuda.error());
   CUdevice device = 0;
   auto done = (*cuda)->Check((*cuda)->cuDeviceGet(&device, index), "looking for the device");
-  const auto read = [&](int& value, CUdevice_attribute which) {
-    if (!done) return;
-    done = (*cuda)->Check((*cuda)->cuDeviceGetAttribute(&value, which, device),
-                          "reading an attribute");
-  };
   DeviceLimits limits;
-  read(limits.compute_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-  read(limits.compute_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-  read(limits.multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  read(limits.warp_size, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
-  read(limits.threads_per_block, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-  read(limits.threads_per_multiprocessor, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
-  read(limits.registers_per_block, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
-  read(limits.registers_per_multiprocessor, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
-  read(limits.shared_per_block, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
-  read(limits.shared_per_block_optin, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-  read(limits.shared_per_multiprocessor, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
-  read(limits.shared_reserved, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
+  for (const auto& [limit, attribute] : kAttributes) {
+    if (!done) break;
+    done = (*cuda)->Check((*cuda)->cuDeviceGetAttribute(&(limits.*limit), attribute, device),
+                          "reading an attribute");
+  }
   if (!done) return Wrap(done.error(), "device {}", index);
   return limits;
 }

@@ -161,9 +161,17 @@ TEST(DeviceLimits, AreReadFromTheDriver) {
   const auto limits = ReadDeviceLimits(0);
   ASSERT_TRUE(limits) << limits.error().message;
   EXPECT_EQ(limits->compute_major, 9);
+  EXPECT_EQ(limits->compute_minor, 0);
   EXPECT_EQ(limits->multiprocessors, 4);
+  EXPECT_EQ(limits->warp_size, 32);
+  EXPECT_EQ(limits->threads_per_block, 1024);
   EXPECT_EQ(limits->threads_per_multiprocessor, 2048);
+  EXPECT_EQ(limits->registers_per_block, 65536);
+  EXPECT_EQ(limits->registers_per_multiprocessor, 65536);
+  EXPECT_EQ(limits->shared_per_block, 48 * 1024);
   EXPECT_EQ(limits->shared_per_block_optin, 227 * 1024);
+  EXPECT_EQ(limits->shared_per_multiprocessor, 228 * 1024);
+  EXPECT_EQ(limits->shared_reserved, 1024);
   EXPECT_EQ(OccupancyOf(*limits, Shape(128, 32), {64, 1, 1})->waves, 1);
   EXPECT_THAT(ReadDeviceLimits(7).error().message, HasSubstr("device 7"));
 }
