@@ -32,8 +32,9 @@ const Record& As(const CUpti_Activity* record) {
 
 }  // namespace
 
-Nanoseconds CuptiClockOffset(const CuptiApi& cupti) {
-  Nanoseconds shortest = Nanoseconds::max(), offset{};
+std::optional<Nanoseconds> CuptiClockOffset(const CuptiApi& cupti) {
+  Nanoseconds shortest = Nanoseconds::max();
+  std::optional<Nanoseconds> offset;
   for (int i = 0; i < kLooks; ++i) {
     uint64_t theirs = 0;
     const Nanoseconds before = MonotonicNow();
@@ -48,7 +49,7 @@ Nanoseconds CuptiClockOffset(const CuptiApi& cupti) {
 
 void ActivityDecoder::Decode(uint8_t* data, size_t bytes) {
   // Each time, since CUPTI's is the clock that people and NTP set.
-  offset_ns_ = CuptiClockOffset(cupti_).count();
+  offset_ = CuptiClockOffset(cupti_);
   CUpti_Activity* record = nullptr;
   while (cupti_.cuptiActivityGetNextRecord(data, bytes, &record) == CUPTI_SUCCESS) {
     switch (record->kind) {
@@ -76,9 +77,9 @@ template <typename Record>
 GpuWork ActivityDecoder::Common(const Record& record, WorkKind kind) {
   GpuWork work{.kind = kind, .device = record.deviceId, .stream = record.streamId};
   work.origin = ring_.Find(record.correlationId).value_or(kUnknownOrigin);
-  if (record.start != 0 && record.end != 0) {
-    work.begin_ns = static_cast<int64_t>(record.start) - offset_ns_;
-    work.end_ns = static_cast<int64_t>(record.end) - offset_ns_;
+  if (offset_ && record.start != 0 && record.end != 0) {
+    work.begin_ns = static_cast<int64_t>(record.start) - offset_->count();
+    work.end_ns = static_cast<int64_t>(record.end) - offset_->count();
   }
   return work;
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "gpu/cupti_api.h"
@@ -22,8 +23,9 @@ struct DecodedCounts {
   uint64_t other = 0;      ///< of other kinds, which nobody asked for
 };
 
-/// From CLOCK_MONOTONIC to CUPTI's clock, by the shortest of a few looks at both. [any thread]
-Nanoseconds CuptiClockOffset(const CuptiApi& cupti);
+/// From CLOCK_MONOTONIC to CUPTI's clock, by the shortest of a few looks at both; nullopt where
+/// CUPTI tells its time in none of them. [any thread]
+std::optional<Nanoseconds> CuptiClockOffset(const CuptiApi& cupti);
 
 /// Records are of the layout of CUDA 12.0: later ones have more behind it. [one thread at a time]
 class ActivityDecoder {
@@ -32,7 +34,8 @@ class ActivityDecoder {
   ActivityDecoder(const CuptiApi& cupti, const LaunchRing& ring, KernelSums& sums)
       : cupti_(cupti), ring_(ring), sums_(sums) {}
 
-  /// Adds the records of one buffer to the sums. Allocates only for what is new.
+  /// Adds the records of one buffer to the sums; without times where CUPTI's clock is not to be
+  /// had. Allocates only for what is new.
   void Decode(uint8_t* data, size_t bytes);
   const DecodedCounts& counts() const { return counts_; }
   /// Starts counting over; what began before `since` (CLOCK_MONOTONIC) counts for nothing.
@@ -55,7 +58,7 @@ class ActivityDecoder {
   const CuptiApi& cupti_;
   const LaunchRing& ring_;
   KernelSums& sums_;
-  int64_t offset_ns_ = 0;
+  std::optional<Nanoseconds> offset_;  // of the buffer that is read
   int64_t since_ns_ = 0;
   DecodedCounts counts_;
   std::map<uint32_t, std::string> names_;  // of copies and sets; they stay where they are

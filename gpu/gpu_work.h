@@ -36,7 +36,7 @@ struct GpuWork {
   uint32_t stream = 0;  ///< as CUPTI numbers them, in all of the process
   uint64_t bytes = 0;   ///< of a copy or set
   LaunchOrigin origin;
-  int64_t begin_ns = 0;  ///< CLOCK_MONOTONIC; both 0 where the device did not tell
+  int64_t begin_ns = 0;  ///< CLOCK_MONOTONIC; both 0 where they are not known
   int64_t end_ns = 0;
 };
 

@@ -39,7 +39,7 @@ struct WorkSum {
   uint64_t min_ns = std::numeric_limits<uint64_t>::max();
   uint64_t max_ns = 0;
   uint64_t bytes = 0;
-  uint64_t untimed = 0;  ///< done, but the device told no times: not in the count
+  uint64_t untimed = 0;  ///< done, but its times are not known: not in the count
   std::array<uint32_t, 3> last_grid{};
   std::array<uint64_t, kBuckets> buckets{};
 };

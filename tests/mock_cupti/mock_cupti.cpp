@@ -56,6 +56,7 @@ std::atomic<uint32_t> version{130001};
 bool is_held = false;  // by another tool
 std::string fail_function;
 CUptiResult fail_result = CUPTI_SUCCESS;
+uint64_t fail_times = 0;
 CUpti_BuffersCallbackRequestFunc request = nullptr;
 CUpti_BuffersCallbackCompleteFunc complete = nullptr;
 uint8_t* buffer = nullptr;
@@ -80,8 +81,8 @@ const std::map<std::string, CUpti_CallbackId>& Ids() {
 
 CUptiResult Begin(const char* function) {
   ++calls;
-  if (fail_function != function) return CUPTI_SUCCESS;
-  fail_function.clear();
+  if (fail_times == 0 || fail_function != function) return CUPTI_SUCCESS;
+  --fail_times;
   return fail_result;
 }
 
@@ -228,11 +229,12 @@ size_t SizeOf(CUpti_ActivityKind kind) {
 
 // ---------------------------------------------------------------------------- for tests
 
-/// The next call of `function` fails so.
-EXPORT void mock_cupti_fail_next(const char* function, int result) {
+/// The next so many calls of `function` fail so.
+EXPORT void mock_cupti_fail_next(const char* function, int result, uint64_t times) {
   const std::lock_guard lock(mutex);
   fail_function = function;
   fail_result = static_cast<CUptiResult>(result);
+  fail_times = times;
 }
 EXPORT void mock_cupti_set_version(uint32_t to) { version = to; }
 /// Whether another tool of the process has CUPTI.
@@ -380,7 +382,7 @@ EXPORT CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, uint32_
 }
 
 EXPORT CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t* time) {
-  ++calls;
+  BEGIN();
   *time = static_cast<uint64_t>(ReadClock(CLOCK_REALTIME));
   return CUPTI_SUCCESS;
 }

@@ -209,6 +209,31 @@ TEST_F(CuptiSessionTest, ARecordWithoutTimesIsCountedApart) {
   EXPECT_EQ(Entries()[0].sum.count, 0U);
 }
 
+// It would be of a clock that nothing else is of.
+TEST_F(CuptiSessionTest, WhereCuptiDoesNotTellItsTimeRecordsHaveNone) {
+  options_.sums.max_spans = 100;
+  Start();
+  cupti_.FailNext("cuptiGetTimestamp", CUPTI_ERROR_UNKNOWN, 1'000);
+  cupti_.Launch("kernel", 3);
+  Stop();
+  cupti_.FailNext("cuptiGetTimestamp", CUPTI_ERROR_UNKNOWN, 0);
+  EXPECT_EQ(session_->Facts().records, 3U);
+  ASSERT_EQ(Entries().size(), 1U);
+  EXPECT_EQ(Entries()[0].sum.untimed, 3U);
+  EXPECT_EQ(Entries()[0].sum.count, 0U);
+  session_->Read([](const KernelSums& sums) { EXPECT_TRUE(sums.Spans().empty()); });
+}
+
+TEST_F(CuptiSessionTest, OneLookAtItsTimeIsEnough) {
+  Start();
+  cupti_.FailNext("cuptiGetTimestamp", CUPTI_ERROR_UNKNOWN, 7);
+  cupti_.Launch("kernel", 3);
+  Stop();
+  ASSERT_EQ(Entries().size(), 1U);
+  EXPECT_EQ(Entries()[0].sum.untimed, 0U);
+  EXPECT_EQ(Entries()[0].sum.count, 3U);
+}
+
 TEST_F(CuptiSessionTest, RecordsAreReadBeforeTheEnd) {
   options_.flush_every = std::chrono::milliseconds(5);
   Start();

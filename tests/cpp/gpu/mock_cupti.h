@@ -17,8 +17,8 @@ class MockCupti {
     EXPECT_NE(library_, nullptr) << dlerror();
   }
 
-  void FailNext(const char* function, int result) const {
-    Find<void(const char*, int)>("mock_cupti_fail_next")(function, result);
+  void FailNext(const char* function, int result, uint64_t times = 1) const {
+    Find<void(const char*, int, uint64_t)>("mock_cupti_fail_next")(function, result, times);
   }
   void SetVersion(uint32_t version) const {
     Find<void(uint32_t)>("mock_cupti_set_version")(version);
