@@ -17,6 +17,7 @@
 #include "profiler/trace/trace_session.h"
 #include "tests/cpp/support/memory_recording.h"
 #include "tests/cpp/trace/all_keys.h"
+#include "tests/cpp/trace/kept_chunk.h"
 
 namespace pystrobe::trace {
 namespace {
@@ -306,25 +307,16 @@ TEST(CallStream, AChildMadeByForkCallsOn) {
   EXPECT_EQ(Stacks(recording, streamed.IndexOf(trace)), (Strings{"a", ""}));
 }
 
-/// What is handed over, as it is.
-class Keeps : public ChunkTaker {
- public:
-  CallChunk* Open(CallLog&) override { return &chunk; }
-  CallChunk* Exchange(CallChunk* full) override { return full; }
-  void Close(CallLog&, CallChunk*) override {}
-  CallChunk chunk;
-};
-
 TEST(CallLog, ALongTimeBetweenTwoCallsTakesAWordMore) {
-  Keeps keeps;
+  KeptChunk kept;
   CallTree tree;
-  CallLog log(&keeps, 1, tree, 0);
+  CallLog log(&kept, 1, tree, 0);
   log.Enter(tree.root(), 5);
   log.Leave((Ticks{7} << 32) + 11);
   log.Close();
-  ASSERT_EQ(keeps.chunk.size, 3U);
-  EXPECT_EQ(keeps.chunk.words[1], Ticks{7} << 32 | CallChunk::kFar);
-  EXPECT_EQ(keeps.chunk.words[2], Ticks{6} << 32 | CallChunk::kLeave);
+  ASSERT_EQ(kept.chunk.size, 3U);
+  EXPECT_EQ(kept.chunk.words[1], Ticks{7} << 32 | CallChunk::kFar);
+  EXPECT_EQ(kept.chunk.words[2], Ticks{6} << 32 | CallChunk::kLeave);
 }
 
 }  // namespace

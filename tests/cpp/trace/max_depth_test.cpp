@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "profiler/trace/thread_trace.h"
+#include "tests/cpp/trace/kept_chunk.h"
 
 namespace pystrobe::trace {
 namespace {
@@ -217,25 +218,16 @@ TEST(MaxDepth, TheEndOfTheTracingMayComeWithin) {
   EXPECT_EQ(trace.NodeAt({KeyOf(0)})->total, trace.NodeAt({KeyOf(0)})->self());
 }
 
-/// Keeps the first of what is handed over.
-class Keeps : public ChunkTaker {
- public:
-  CallChunk* Open(CallLog&) override { return &chunk; }
-  CallChunk* Exchange(CallChunk* full) override { return full; }
-  void Close(CallLog&, CallChunk*) override {}
-  CallChunk chunk;
-};
-
 TEST(MaxDepth, ATimelineIsToldOfNoneOfThem) {
-  Keeps keeps;
+  KeptChunk kept;
   Keys watch;
   const TickRate rate = TickRate::Measure();
   const auto trace = *ThreadTrace::Begin({gettid(), TickClock::Now(), ThreadCpuNow()}, {}, watch,
-                                         rate, {.timeline = &keeps, .max_depth = 2});
+                                         rate, {.timeline = &kept, .max_depth = 2});
   for (int i = 0; i < 10; ++i) trace->Enter(KeyOf(0));
   for (int i = 0; i < 10; ++i) trace->Leave(KeyOf(0));
   trace->End(ThreadCpuNow());
-  EXPECT_EQ(keeps.chunk.size, 4U);
+  EXPECT_EQ(kept.chunk.size, 4U);
   EXPECT_EQ(trace->left_out(), 8U);
 }
 

@@ -45,6 +45,17 @@ class Kept : public RecordingSink {
   Quality ended;
 };
 
+/// What a session recorded, but for calls of `c`. It has one thread, and `c` no name.
+Result<void> RecordAllButC(TraceSession& session, const SeenBy& seen_by, RecordingSink& sink) {
+  const std::map<Key, FunctionFacts> facts = {{KeyOf('a'), {"a", "x.py", 1}},
+                                              {KeyOf('b'), {"b", "x.py", 5}}};
+  session.threads().front()->tree().Drop(
+      [](const CallNode& node) { return node.key == KeyOf('c'); });
+  return RecordTrace(
+      session, seen_by, [&](Key key) -> const FunctionFacts& { return facts.at(key); },
+      [](pid_t) { return std::string("the thread"); }, sink);
+}
+
 TEST(TraceRecording, EachWayToAFunctionIsASampleOfItsCallsAndTimes) {
   AllKeys watch;
   TraceSession session({}, watch);
@@ -61,20 +72,11 @@ TEST(TraceRecording, EachWayToAFunctionIsASampleOfItsCallsAndTimes) {
   trace.Leave(KeyOf('c'));
   trace.Leave(KeyOf('a'));
   session.Stop();
-  session.threads().front()->tree().Drop(
-      [](const CallNode& node) { return node.key == KeyOf('c'); });
-
-  const std::map<Key, FunctionFacts> facts = {{KeyOf('a'), {"a", "x.py", 1}},
-                                              {KeyOf('b'), {"b", "x.py", 5}}};
   Kept kept;
   Metadata metadata;
   metadata.pid = 42;
   ASSERT_TRUE(kept.Begin(MetadataOf(session, metadata)));
-  const auto done = RecordTrace(
-      session, {"a test", 30.0, "a hook was lost"},
-      [&](Key key) -> const FunctionFacts& { return facts.at(key); },
-      [](pid_t) { return std::string("the thread"); }, kept);
-  ASSERT_TRUE(done);
+  ASSERT_TRUE(RecordAllButC(session, {"a test", 30.0, "a hook was lost"}, kept));
   EXPECT_EQ(kept.begun.pid, 42);
   EXPECT_EQ(kept.begun.pause_mode, kByTracing);
   ASSERT_EQ(kept.by_path.size(), 2U);
@@ -101,11 +103,8 @@ TEST(TraceRecording, HasNoCpuTimeThatWasNotRead) {
   usleep(2000);
   trace.Leave(KeyOf('a'));
   session.Stop();
-  const FunctionFacts facts = {"a", "x.py", 1};
   Kept kept;
-  ASSERT_TRUE(RecordTrace(
-      session, {"a test", 0, ""}, [&](Key) -> const FunctionFacts& { return facts; },
-      [](pid_t) { return std::string("the thread"); }, kept));
+  ASSERT_TRUE(RecordAllButC(session, {"a test", 0, ""}, kept));
   EXPECT_EQ(kept.by_path.at("a").cpu_ns, 0U);
   EXPECT_GE(kept.by_path.at("a").wall_ns, 2'000'000U);
   EXPECT_EQ(kept.ended.cpu_ns, 0U);
@@ -124,15 +123,9 @@ TEST(TraceRecording, TellsWhatWasTooDeepOfWhatIsInIt) {
     trace.Leave(KeyOf(first));
   }
   session.Stop();
-  session.threads().front()->tree().Drop(
-      [](const CallNode& node) { return node.key == KeyOf('c'); });
-  const std::map<Key, FunctionFacts> facts = {{KeyOf('a'), {"a", "x.py", 1}},
-                                              {KeyOf('b'), {"b", "x.py", 5}}};
   Kept kept;
   ASSERT_TRUE(kept.Begin(MetadataOf(session, {})));
-  ASSERT_TRUE(RecordTrace(
-      session, {"a test", 10.0, ""}, [&](Key key) -> const FunctionFacts& { return facts.at(key); },
-      [](pid_t) { return std::string("the thread"); }, kept));
+  ASSERT_TRUE(RecordAllButC(session, {"a test", 10.0, ""}, kept));
   EXPECT_EQ(kept.begun.max_depth, 2U);
   EXPECT_EQ(kept.ended.taken, 2U);
   EXPECT_EQ(kept.ended.left_out, 4U);
