@@ -42,6 +42,14 @@ class MeasureTest : public testing::Test {
       return true;
     });
   }
+  /// Which takes 300 us here.
+  Work LaunchingSlowly(int64_t nanoseconds) {
+    return Work([this, kernel = driver_.Kernel(nanoseconds)] {
+      usleep(300);
+      driver_.Launch(kernel);
+      return true;
+    });
+  }
   Result<Measurement> Measure(Work& work) {
     Workload* const all[] = {&work};
     auto measured = MeasureInTurn(all, options_);
@@ -57,11 +65,7 @@ class MeasureTest : public testing::Test {
 constexpr double kGaps = 1.4e-6;
 
 TEST_F(MeasureTest, WhatIsHeldBackTakesTheDevicesTimeAlone) {
-  Work work([this, kernel = driver_.Kernel(5'000)] {
-    usleep(300);
-    driver_.Launch(kernel);
-    return true;
-  });
+  Work work = LaunchingSlowly(5'000);
   const auto measured = Measure(work);
   ASSERT_TRUE(measured) << measured.error().message;
   const Summary gpu = Summarize(measured->gpu_seconds);
@@ -77,11 +81,7 @@ TEST_F(MeasureTest, WhatIsHeldBackTakesTheDevicesTimeAlone) {
 
 TEST_F(MeasureTest, WhatIsNotHeldBackWaitsForTheLaunch) {
   options_.hold_back = false;
-  Work work([this, kernel = driver_.Kernel(5'000)] {
-    usleep(300);
-    driver_.Launch(kernel);
-    return true;
-  });
+  Work work = LaunchingSlowly(5'000);
   const auto measured = Measure(work);
   ASSERT_TRUE(measured) << measured.error().message;
   EXPECT_GE(Summarize(measured->gpu_seconds).min, 250e-6);
