@@ -85,7 +85,7 @@ GpuWork ActivityDecoder::Common(const Record& record, WorkKind kind) {
 }
 
 void ActivityDecoder::Add(const GpuWork& work) {
-  if (work.begin_ns != 0 && work.begin_ns < since_ns_) return;
+  if (since_ns_ && work.begin_ns != 0 && work.begin_ns < *since_ns_) return;
   ++counts_.records;
   if (work.origin == kUnknownOrigin) ++counts_.unmatched;
   sums_.Add(work);

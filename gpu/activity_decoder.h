@@ -59,7 +59,7 @@ class ActivityDecoder {
   const LaunchRing& ring_;
   KernelSums& sums_;
   std::optional<Nanoseconds> offset_;  // of the buffer that is read
-  int64_t since_ns_ = 0;
+  std::optional<int64_t> since_ns_;    // CLOCK_MONOTONIC
   DecodedCounts counts_;
   std::map<uint32_t, std::string> names_;  // of copies and sets; they stay where they are
 };

@@ -177,9 +177,9 @@ std::vector<std::string> OccupancyAdvice(const DeviceLimits& device, const Block
   const auto multiprocessors = static_cast<uint64_t>(device.multiprocessors);
   if (blocks < kBlocksEach * multiprocessors) {
     advice.push_back(fmt::format(
-        "{} blocks on {} multiprocessors, fewer than {} each: unless it is meant to stay on them, "
+        "{} {} on {} multiprocessors, fewer than {} each: unless it is meant to stay on them, "
         "more work in a launch or smaller blocks fill the device better",
-        blocks, multiprocessors, kBlocksEach));
+        blocks, blocks == 1 ? "block" : "blocks", multiprocessors, kBlocksEach));
   }
   if (occupancy.waves > 1 && occupancy.tail_efficiency < kEmptyTail) {
     advice.push_back(fmt::format(

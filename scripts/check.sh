@@ -17,7 +17,7 @@ venv=$1
 shift
 [ $# -gt 0 ] || set -- lint ci asan tsan
 # All: what they read comes from other processes and from files.
-sanitized=(base model analyze store write print trace pyabi native cli remote signal gpu)
+sanitized=(base model analyze store write print trace pyabi native cli remote signal gpu launch)
 status=0
 
 # build_and_test PRESET [ROOM...]: without a room all of them.

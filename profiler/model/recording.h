@@ -31,6 +31,9 @@ inline constexpr std::string_view kBySignals = "signal";
 /// way to it then: Sample::count is its calls, the time is all its own. When it ran is not kept.
 inline constexpr std::string_view kByTracing = "trace";
 
+/// Metadata::pause_mode where nothing but a GPU's work was asked for: there are no samples.
+inline constexpr std::string_view kOfGpu = "gpu";
+
 /// Facts known when sampling starts.
 struct Metadata {
   int64_t pid = 0;

@@ -43,8 +43,7 @@ Address OwnFrames::First(Address tstate) const {
 
 uint64_t OwnFrames::HashPlain(Address first, uint64_t hash) const {
   const uint32_t instruction = layout_.frame.instruction, previous = layout_.frame.previous;
-  for (Address frame = first; frame != 0;
-       frame = OwnMemory::ValueOr0<Address>(frame + previous)) {
+  for (Address frame = first; frame != 0; frame = OwnMemory::ValueOr0<Address>(frame + previous)) {
     hash = Roll(hash, OwnMemory::ValueOr0<uint64_t>(frame + instruction));
   }
   return hash;

@@ -54,8 +54,7 @@ Result<PythonPaths*> PythonPaths::OfThisProcess() {
   if (!memo) return std::unexpected(memo.error());
   of_this_process = new PythonPaths(*std::move(memo));
   // A child has the lock as it was: held by nobody. It has no use for paths, but frees code.
-  pthread_atfork([] { of_this_process->mutex_.lock(); },
-                 [] { of_this_process->mutex_.unlock(); },
+  pthread_atfork([] { of_this_process->mutex_.lock(); }, [] { of_this_process->mutex_.unlock(); },
                  [] {
                    of_this_process->seed_ = 0;
                    of_this_process->mutex_.unlock();
@@ -136,8 +135,8 @@ void PythonPaths::LookAtCodes(Session& session, Address tstate) {
   const pyabi::Layout& layout = session.target.layout();
   session.seen.clear();
   for (const pyabi::RawFrame& frame : session.frames) {
-    const bool is_seen = std::ranges::find(session.seen, frame.code, &remote::SeenCode::code) !=
-                         session.seen.end();
+    const bool is_seen =
+        std::ranges::find(session.seen, frame.code, &remote::SeenCode::code) != session.seen.end();
     if (is_seen) continue;
     codes_.insert(frame.code);
     const size_t size = layout.code.size;

@@ -72,12 +72,6 @@ Result<ScopedFd> FileFor(std::optional<int> fd, bool timeline) {
   return own;
 }
 
-Result<Metadata> DescribeThisProcess() {
-  const auto target = remote::Target::Open(getpid());
-  if (!target) return std::unexpected(target.error());
-  return remote::DescribeTarget(*target, PYSTROBE_VERSION, MonotonicNow());
-}
-
 }  // namespace
 
 // As it is called now, or was when it was seen.

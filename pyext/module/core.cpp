@@ -103,6 +103,10 @@ void DefineOwnSampler(py::module_& module) {
              return reason ? std::optional(reason->message) : std::nullopt;
            })
       .def("whole", &OwnSampler::whole)
+      .def(
+          "set_gpu",
+          [](OwnSampler& self, launch::GpuWorkOfProcess& work) { self.SetGpu(std::move(work)); },
+          py::arg("work"))
       .def("abandon", &OwnSampler::Abandon)
       .def_static("forget_parent", &OwnSampler::ForgetParent);
 }

@@ -9,8 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "profiler/base/clock.h"
+#include "profiler/store/recorder.h"
 #include "pyext/module/errors.h"
 #include "pyext/module/gpu.h"
+#include "pyext/module/recording.h"
 
 namespace py = pybind11;
 
@@ -27,6 +30,26 @@ std::unique_ptr<GpuTrace> Start(std::vector<std::string> library_paths) {
   return ValueOrRaise(GpuTrace::Start(options));
 }
 
+Result<std::unique_ptr<Recording>> MakeRecording(const GpuWorkOfProcess& work) {
+  auto metadata = DescribeThisProcess();
+  if (!metadata) return std::unexpected(metadata.error());
+  metadata->pause_mode = kOfGpu;
+  metadata->start_unix_ns -= work.record.quality.duration_ns;
+  metadata->start_monotonic_ns -= work.record.quality.duration_ns;
+  auto file = store::CreateMemoryFile();
+  if (!file) return std::unexpected(file.error());
+  store::StrobeWriter writer(*std::move(file), "the recording");
+  const Quality quality{.duration_ns = work.record.quality.duration_ns,
+                        .own_cpu_ns = work.record.quality.own_cpu_ns,
+                        .complete = true,
+                        .pause_mode = std::string(kOfGpu)};
+  auto done = writer.Begin(*metadata);
+  if (done) done = writer.AppendGpu(work.tables, work.record);
+  if (done) done = writer.Finish(Tables(), quality);
+  if (!done) return std::unexpected(done.error());
+  return Recording::Open(writer.TakeFd(), "the recording");
+}
+
 }  // namespace
 
 void DefineGpuTrace(py::module_& module) {
@@ -35,6 +58,16 @@ void DefineGpuTrace(py::module_& module) {
       .def(py::init(&Start), py::arg("library_paths"))
       .def("restart", &GpuTrace::Restart)
       .def("stop", &GpuTrace::Stop);
+  module.def(
+      "gpu_recording",
+      [](const GpuWorkOfProcess& work) {
+        auto made = [&] {
+          const py::gil_scoped_release released;
+          return MakeRecording(work);
+        }();
+        return ValueOrRaise(std::move(made));
+      },
+      py::arg("work"));
   module.def("gpu_enter_backward", [] {
     const auto paths = PythonPaths::OfThisProcess();
     return paths ? (*paths)->EnterBackward() : 0;

@@ -5,11 +5,39 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <span>
 #include <utility>
 
 #include "profiler/base/thread.h"
 
 namespace pystrobe::pyext {
+
+/// Hands all on, and at the end what a GPU did.
+class OwnSampler::Sink final : public RecordingSink {
+ public:
+  explicit Sink(OwnSampler& owner) : owner_(owner), to_(*owner.recorder_) {}
+
+  Result<void> Begin(const Metadata& metadata) override { return to_.Begin(metadata); }
+  Result<void> Append(const Tables& tables, std::span<const pystrobe::Sample> samples,
+                      const Quality& so_far) override {
+    return to_.Append(tables, samples, so_far);
+  }
+  Result<void> Finish(const Tables& tables, const Quality& quality) override {
+    const auto gpu = [this] {
+      const std::scoped_lock lock(owner_.mutex_);
+      return std::exchange(owner_.gpu_, std::nullopt);
+    }();
+    if (gpu) {
+      if (auto done = to_.AppendGpu(gpu->tables, gpu->record); !done) return done;
+    }
+    return to_.Finish(tables, quality);
+  }
+  void Expect(const DeadlineSeries& series) override { to_.Expect(series); }
+
+ private:
+  OwnSampler& owner_;
+  store::Recorder& to_;
+};
 
 OwnSampler::~OwnSampler() { Join(); }
 
@@ -68,10 +96,16 @@ void OwnSampler::Main() {
 }
 
 Result<void> OwnSampler::Sample() {
-  if (by_cpu_ != nullptr) return by_cpu_->Run(*recorder_, stop_);
-  const auto ended = by_wall_->Run(*recorder_, stop_, [](const remote::Progress&) { return true; });
+  Sink sink(*this);
+  if (by_cpu_ != nullptr) return by_cpu_->Run(sink, stop_);
+  const auto ended = by_wall_->Run(sink, stop_, [](const remote::Progress&) { return true; });
   if (!ended) return std::unexpected(ended.error());
   return {};
+}
+
+void OwnSampler::SetGpu(launch::GpuWorkOfProcess work) {
+  const std::scoped_lock lock(mutex_);
+  gpu_ = std::move(work);
 }
 
 Result<std::unique_ptr<Recording>> OwnSampler::Stop() {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "profiler/store/recorder.h"
+#include "pyext/launch/gpu_trace.h"
 #include "pyext/module/recording.h"
 #include "sampler/remote/sampler.h"
 #include "sampler/signal/signal_sampler.h"
@@ -43,6 +44,8 @@ class OwnSampler {
   /// Returns when every thread there is is watched, by wall time the first look made; or fails.
   /// Once.
   Result<void> Start();
+  /// What a GPU did meanwhile, to be in the recording. Before Stop.
+  void SetGpu(launch::GpuWorkOfProcess work);
   /// Ends the sampling and gives what was recorded. After Start.
   Result<std::unique_ptr<Recording>> Stop();
   /// In a child made by fork: the threads that this knows of are the parent's.
@@ -55,6 +58,8 @@ class OwnSampler {
   bool whole() const { return recorder_ == nullptr || recorder_->whole(); }
 
  private:
+  class Sink;
+
   Result<void> Open();
   Result<ScopedFd> OpenRecording() const;
   void Main();
@@ -72,6 +77,7 @@ class OwnSampler {
   std::condition_variable changed_;
   bool begun_ = false, ended_ = false;
   std::optional<Error> failure_;
+  std::optional<launch::GpuWorkOfProcess> gpu_;
 };
 
 }  // namespace pystrobe::pyext

@@ -2,8 +2,12 @@
 #include "pyext/module/recording.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
+#include "profiler/base/clock.h"
 #include "profiler/base/proc.h"
+#include "sampler/remote/target.h"
+#include "sampler/remote/target_facts.h"
 
 namespace pystrobe::pyext {
 
@@ -19,6 +23,12 @@ Result<std::unique_ptr<Recording>> Recording::Open(ScopedFd fd, const std::strin
   auto file = store::StrobeFile::Open(std::move(reading), name);
   if (!file) return std::unexpected(file.error());
   return std::unique_ptr<Recording>(new Recording(std::move(fd), std::move(*file)));
+}
+
+Result<Metadata> DescribeThisProcess() {
+  const auto target = remote::Target::Open(getpid());
+  if (!target) return std::unexpected(target.error());
+  return remote::DescribeTarget(*target, PYSTROBE_VERSION, MonotonicNow());
 }
 
 }  // namespace pystrobe::pyext

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "profiler/base/scoped_fd.h"
+#include "profiler/model/recording.h"
 #include "profiler/store/strobe.h"
 
 namespace pystrobe::pyext {
@@ -28,5 +29,8 @@ class Recording {
   ScopedFd fd_;
   std::unique_ptr<store::StrobeFile> file_;
 };
+
+/// All of a recording's Metadata but how it is made; it starts now.
+Result<Metadata> DescribeThisProcess();
 
 }  // namespace pystrobe::pyext

@@ -8,26 +8,36 @@ import functools
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, TypeVar, overload
 
 from pystrobe import _core
-from pystrobe._errors import Error, InvalidArgumentError
+from pystrobe._errors import Error, GpuError, InvalidArgumentError
 
 if TYPE_CHECKING:
+    from pystrobe._averages import Averages
     from pystrobe._profile import Profile
     from pystrobe._tracer import Engine
+    from pystrobe.gpu._schedule import Action
+    from pystrobe.gpu._trace import Trace
 
 F = TypeVar("F", bound=Callable[..., object])
-ProfilerMode = Literal["cpu", "wall"]
+ProfilerMode = Literal["cpu", "wall", "gpu"]
 ProfilerThreads = Literal["all", "current"]
 
-_MODES = ("cpu", "wall")
+_MODES = ("cpu", "wall", "gpu")
 _THREADS = ("all", "current")
 _DEFAULT_RATE = 1000.0
 _DEFAULT_MAX_OVERHEAD = 0.01
 _HIGHEST_RATE = 1_000_000.0
+_RECORDING = ("RECORD", "RECORD_AND_SAVE")
+_METRICS: dict[str, Literal["gpu", "cpu"]] = {
+    "self_cuda_time_total": "gpu",
+    "self_device_time_total": "gpu",
+    "self_cpu_time_total": "cpu",
+}
 
 _lock = threading.Lock()
 _running: Profiler | None = None
@@ -57,7 +67,21 @@ class Profiler:
 
     Neither runs any Python, or takes the interpreter's lock. One profiler can run at a time.
 
-    :param mode: ``"cpu"`` or ``"wall"``.
+    ``gpu=True`` asks besides what a GPU did, and which Python call asked for it: every kernel, copy
+    and set, by CUPTI. ``mode="gpu"`` is that alone, and costs the host least. Where there is no
+    GPU, or another profiler has CUPTI, a warning says so, and the rest is sampled; ``mode="gpu"``
+    raises :class:`GpuError` then.
+
+    With a ``schedule`` some steps of a loop are recorded, and :meth:`step` tells where one ends:
+
+    >>> schedule = gpu.schedule(wait=1, warmup=1, active=2, repeat=1)
+    >>> with pystrobe.Profiler(gpu=True, schedule=schedule) as profiler:
+    ...     for batch in batches:
+    ...         train(batch)
+    ...         profiler.step()
+    >>> print(profiler.key_averages().table(sort_by="self_cuda_time_total"))
+
+    :param mode: ``"cpu"``, ``"wall"`` or ``"gpu"``.
     :param rate: samples a second: of CPU time of each thread, or of elapsed time. ``None``: 1,000;
         by wall time as many of them as ``max_overhead`` allows.
     :param max_overhead: by wall time, the share of its time that the program may be held for, as a
@@ -69,6 +93,10 @@ class Profiler:
         and the debug information of the files, inlined functions included where there is some.
     :param threads: ``"all"``; or ``"current"``, by CPU time: no thread but the one that starts the
         profiler.
+    :param gpu: what a GPU does, too.
+    :param schedule: what is done in the step of a number; of :func:`pystrobe.gpu.schedule`, or of
+        ``torch.profiler.schedule``. ``None``: all is recorded.
+    :param on_trace_ready: called with the profiler when a schedule has made a profile.
     :raises InvalidArgumentError: for any value that is not one of those.
     """
 
@@ -80,6 +108,9 @@ class Profiler:
         max_overhead: float | None = None,
         native: bool = False,
         threads: ProfilerThreads = "all",
+        gpu: bool = False,
+        schedule: Callable[[int], Any] | None = None,
+        on_trace_ready: Callable[[Profiler], object] | None = None,
     ) -> None:
         if mode not in _MODES:
             raise InvalidArgumentError(f"no such mode: {mode!r}", f"one of {', '.join(_MODES)}")
@@ -100,13 +131,21 @@ class Profiler:
                 f"max_overhead is {max_overhead!r} with mode='cpu'",
                 "it is for mode='wall'; by CPU time give a lower rate",
             )
-        if native and mode == "wall":
+        if rate is not None and mode == "gpu":
             raise InvalidArgumentError(
-                "native=True with mode='wall'", "it is for mode='cpu'; leave one of them out"
+                f"the rate is {rate!r} with mode='gpu'", "all of a GPU's work is seen: leave it out"
             )
-        if threads != "all" and mode == "wall":
+        if max_overhead is not None and mode == "gpu":
             raise InvalidArgumentError(
-                f"threads={threads!r} with mode='wall'",
+                f"max_overhead is {max_overhead!r} with mode='gpu'", "it is for mode='wall'"
+            )
+        if native and mode != "cpu":
+            raise InvalidArgumentError(
+                f"native=True with mode={mode!r}", "it is for mode='cpu'; leave one of them out"
+            )
+        if threads != "all" and mode != "cpu":
+            raise InvalidArgumentError(
+                f"threads={threads!r} with mode={mode!r}",
                 "it is for mode='cpu'; by wall time choose when you look, as in "
                 "profile.report(thread='MainThread')",
             )
@@ -117,7 +156,14 @@ class Profiler:
         self._max_overhead = max_overhead
         self._native = native
         self._threads: ProfilerThreads = threads
+        self._gpu = gpu or mode == "gpu"
+        self._schedule = schedule
+        self._on_trace_ready = on_trace_ready
+        self._step = 0
+        self._action = "NONE"
+        self._fd: int | None = None
         self._sampler: _core.OwnSampler | None = None
+        self._trace: Trace | None = None
         self._profile: Profile | None = None
         self._moved_because: str | None = None  # why the file of _start() has not all of it
         self._whole = True  # the profile has
@@ -126,11 +172,15 @@ class Profiler:
     def profile(self) -> Profile:
         """What was sampled, once it was stopped."""
         if self._profile is None:
-            raise Error("there is no profile yet", "call start() and stop(), or use it with `with`")
+            cure = "call start() and stop(), or use it with `with`"
+            if self._schedule is not None:
+                cure = f"the schedule has recorded nothing until step {self._step}: step() more"
+            raise Error("there is no profile yet", cure)
         return self._profile
 
     def start(self) -> None:
-        """Returns when the sampling has begun: every thread there is is watched.
+        """Returns when the sampling has begun: every thread there is is watched. With a schedule
+        that waits first, it has not.
 
         :raises Error: another profiler runs, or this process cannot be sampled (which says why).
         """
@@ -144,46 +194,139 @@ class Profiler:
                 raise Error(
                     "a profiler runs in this process already", "stop it first: one at a time"
                 )
-            sampler = _core.OwnSampler(
-                self._mode == "cpu",
-                self._rate,
-                self._max_overhead,
-                self._native,
-                self._threads == "current",
-                _core.__version__,
-                fd,
-            )
-            sampler.start()
-            self._sampler = sampler
+            self._fd = fd
+            self._step = 0
+            self._action = self._action_of(0)
+            if self._action != "NONE":
+                self._begin()
             _running = self
+
+    def _action_of(self, step: int) -> str:
+        if self._schedule is None:
+            return "RECORD"
+        action: Action = self._schedule(step)
+        return action.name
+
+    def _begin(self) -> None:
+        """What the action asks for, of which nothing has begun; or after a warm-up."""
+        if self._gpu and self._trace is None:
+            self._trace = self._traced()
+        elif self._trace is not None:
+            self._trace.restart()
+        if self._action == "WARMUP" or self._mode == "gpu":
+            return
+        sampler = _core.OwnSampler(
+            self._mode == "cpu",
+            self._rate,
+            self._max_overhead,
+            self._native,
+            self._threads == "current",
+            _core.__version__,
+            self._fd,
+        )
+        try:
+            sampler.start()
+        except BaseException:
+            self._drop_trace()
+            raise
+        self._sampler = sampler
+
+    def _traced(self) -> Trace | None:
+        from pystrobe.gpu._trace import Trace
+
+        try:
+            return Trace()
+        except GpuError as error:
+            if self._mode == "gpu":
+                raise
+            warnings.warn(f"the GPU is not profiled: {error}", RuntimeWarning, stacklevel=5)
+            return None
+
+    def step(self) -> None:
+        """A step of the schedule has ended, and the next one begins. Where that is another thing to
+        do, waits until the devices have done what they were given.
+
+        :raises Error: there is no schedule, or the profiler does not run.
+        """
+        if self._schedule is None:
+            raise Error("the profiler has no schedule", "give it one: Profiler(schedule=...)")
+        if _running is not self:
+            raise Error("the profiler does not run", "start() it first")
+        last, self._step = self._action, self._step + 1
+        self._action = self._action_of(self._step)
+        is_recording = last in _RECORDING
+        if last == "RECORD_AND_SAVE" or (is_recording and self._action not in _RECORDING):
+            with _lock:
+                recording = self._take()
+            is_recording = False
+            self._keep(recording)
+        if is_recording or last == self._action == "WARMUP":
+            return
+        with _lock:
+            if self._action == "NONE":
+                self._drop_trace()
+                return
+            try:
+                self._begin()
+            except BaseException:
+                self._action = "NONE"
+                raise
 
     def stop(self) -> Profile:
         """Ends the sampling.
 
-        :raises Error: it does not run, or there is no recording (which says why).
+        :raises Error: it does not run, or there is no recording (which says why), as where a
+            schedule has recorded nothing.
         """
-        recording = self._finish()
-        if recording is None:
+        if _running is not self:
             raise Error("the profiler does not run", "start() it first")
+        self._end()
+        return self.profile
+
+    def _end(self) -> None:
+        recording = self._finish()
+        if recording is not None:
+            self._keep(recording)
+
+    def _keep(self, recording: _core.Recording) -> None:
         # Not before: loading it would be sampled too.
         from pystrobe._profile import Profile
 
         self._profile = Profile(recording)
-        return self._profile
+        if self._on_trace_ready is not None:
+            self._on_trace_ready(self)
 
     _MOVED = "sampling ended early"  # where there is _moved_because
 
     def _finish(self) -> _core.Recording | None:
-        """``None``: it does not run."""
+        """``None``: it does not run, or nothing was being recorded."""
         global _running
         with _lock:
-            if self._sampler is None:
+            if _running is not self:
                 return None
-            sampler, self._sampler, _running = self._sampler, None, None
-            recording = sampler.stop()
-            self._moved_because = sampler.moved_because()
-            self._whole = sampler.whole()
-            return recording
+            _running = None
+            if self._action in _RECORDING:
+                return self._take()
+            self._drop_trace()
+            return None
+
+    def _drop_trace(self) -> None:
+        trace, self._trace = self._trace, None
+        if trace is not None:
+            trace.drop()
+
+    def _take(self) -> _core.Recording:
+        trace, self._trace = self._trace, None
+        sampler, self._sampler = self._sampler, None
+        work = trace.stop() if trace is not None else None
+        if sampler is None:
+            return _core.gpu_recording(work)
+        if work is not None:
+            sampler.set_gpu(work)
+        recording = sampler.stop()
+        self._moved_because = sampler.moved_because()
+        self._whole = sampler.whole()
+        return recording
 
     def __enter__(self) -> Profiler:
         self.start()
@@ -195,10 +338,30 @@ class Profiler:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._sampler is not None:
-            self.stop()
+        self._end()
+
+    def key_averages(self) -> Averages:
+        """The functions and kernels of the profile, as ``torch.profiler`` has them."""
+        from pystrobe._averages import key_averages
+
+        return key_averages(self.profile)
+
+    def export_stacks(
+        self, path: str | os.PathLike[str], metric: str = "self_cuda_time_total"
+    ) -> None:
+        """Writes a line for each stack, its frames and what it took in microseconds, for tools that
+        draw flame graphs.
+
+        :param metric: ``"self_cuda_time_total"`` or ``"self_cpu_time_total"``.
+        """
+        if metric not in _METRICS:
+            raise InvalidArgumentError(
+                f"no such metric: {metric!r}", f"one of {', '.join(_METRICS)}"
+            )
+        self.profile.save(path, format="collapsed", mode=_METRICS[metric])
 
     def _abandon(self) -> None:
+        self._trace = None
         sampler, self._sampler = self._sampler, None
         if sampler is not None:
             sampler.abandon()
@@ -212,6 +375,7 @@ def enable(
     max_overhead: float | None = None,
     native: bool = False,
     threads: ProfilerThreads = "all",
+    gpu: bool = False,
 ) -> None: ...
 @overload
 def enable(*, mode: Literal["trace"], builtins: bool = False, engine: Engine = "auto") -> None: ...
@@ -252,6 +416,7 @@ def profile(
     max_overhead: float | None = None,
     native: bool = False,
     threads: ProfilerThreads = "all",
+    gpu: bool = False,
 ) -> Callable[[F], F]: ...
 
 
@@ -264,6 +429,7 @@ def profile(
     max_overhead: float | None = None,
     native: bool = False,
     threads: ProfilerThreads = "all",
+    gpu: bool = False,
 ) -> F | Callable[[F], F]:
     """Decorates a function: each call is sampled, and then printed or saved to ``output``.
 
@@ -277,7 +443,12 @@ def profile(
             if _running is not None:
                 return wrapped(*args, **keywords)
             profiler = Profiler(
-                mode=mode, rate=rate, max_overhead=max_overhead, native=native, threads=threads
+                mode=mode,
+                rate=rate,
+                max_overhead=max_overhead,
+                native=native,
+                threads=threads,
+                gpu=gpu,
             )
             profiler.start()
             try:

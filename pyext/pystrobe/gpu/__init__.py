@@ -21,10 +21,12 @@ from pystrobe.gpu._devices import Device, available, devices, why_not
 from pystrobe.gpu._measure import Measurement, Summary, measure
 from pystrobe.gpu._range import range as range
 from pystrobe.gpu._range import range_pop, range_push
+from pystrobe.gpu._schedule import Action, schedule
 from pystrobe.gpu._timer import Timer, synchronize, timer
 
 # Not `range`: `import *` is not to take the built-in one away.
 __all__ = [
+    "Action",
     "Benchmark",
     "Comparison",
     "Device",
@@ -38,6 +40,7 @@ __all__ = [
     "measure",
     "range_pop",
     "range_push",
+    "schedule",
     "synchronize",
     "timer",
     "why_not",

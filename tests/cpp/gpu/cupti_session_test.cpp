@@ -79,6 +79,23 @@ class CuptiSessionTest : public testing::Test {
 
 ThreadsOwn CuptiSessionTest::path_;
 
+TEST_F(CuptiSessionTest, WhatWasBeforeARestartCountsForNothing) {
+  Start();
+  const CUfunction kernel = driver_.Kernel(5'000);
+  for (int i = 0; i < 30; ++i) driver_.Launch(kernel);
+  driver_.Synchronize();
+  session_->Restart();
+  for (int i = 0; i < 7; ++i) driver_.Launch(kernel);
+  driver_.Synchronize();
+  Stop();
+  const auto entries = Entries();
+  ASSERT_EQ(entries.size(), 1U);
+  EXPECT_EQ(entries[0].sum.count, 7U);
+  const CuptiFacts facts = session_->Facts();
+  EXPECT_EQ(facts.records, 7U);
+  EXPECT_EQ(Kernels(), 7U);
+}
+
 TEST_F(CuptiSessionTest, EveryLaunchIsARecordOfItsPath) {
   Start();
   const CUfunction kernel = driver_.Kernel(5'000);

@@ -129,6 +129,19 @@ TEST(KernelSums, WorkWithoutTimesIsCountedApart) {
   EXPECT_EQ(sums.Spans().size(), 1U);
 }
 
+TEST(KernelSums, IsAsNewOnceItIsCleared) {
+  KernelSums sums({.max_sums = 1, .max_spans = 2});
+  for (int64_t i = 1; i <= 5; ++i) sums.Add(Kernel(i % 2 == 0 ? "add" : "mul", i, 10 * i));
+  sums.Clear();
+  EXPECT_EQ(sums.size(), kWorkKinds);
+  EXPECT_EQ(sums.count() + sums.total_ns() + sums.overflowed() + sums.spans_lost(), 0U);
+  EXPECT_TRUE(sums.Spans().empty());
+  sums.Add(Kernel("sub", 1, 3));
+  ASSERT_EQ(sums.size(), kWorkKinds + 1);
+  EXPECT_EQ(sums.sum(kWorkKinds).total_ns, 2U);
+  EXPECT_EQ(sums.kernels().name(sums.key(kWorkKinds).kernel), "sub");
+}
+
 TEST(KernelSums, TheLongestAreInTheLastBucket) {
   KernelSums sums({});
   sums.Add(Kernel("a day", 1, 86'400'000'000'001));

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a profiler of kernels costs a program that launches them: launch_cost.py PROFILER
+
+Blocks without it, with it and after it, in turn, in one process. Prints JSON: medians in
+microseconds, and the ratios of each block to the one before it without the profiler.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import torch
+
+LAUNCHES = 20_000
+CYCLES = 5
+DEPTHS = (3, 20, 60)
+
+
+def ours(**options: Any) -> AbstractContextManager[object]:
+    import pystrobe
+
+    return pystrobe.Profiler(**options)
+
+
+def of_torch(*activities: str, **options: Any) -> AbstractContextManager[object]:
+    from torch.profiler import ProfilerActivity, profile
+
+    return profile(activities=[getattr(ProfilerActivity, name) for name in activities], **options)
+
+
+@contextmanager
+def proton(context: str) -> Iterator[None]:
+    import triton.profiler
+
+    with tempfile.TemporaryDirectory() as folder:
+        triton.profiler.start(f"{folder}/proton", context=context)
+        yield
+        triton.profiler.finalize()
+
+
+PROFILERS: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "pystrobe": lambda: ours(mode="gpu"),
+    "pystrobe, CPU time too": lambda: ours(gpu=True),
+    "torch.profiler, CUDA": lambda: of_torch("CUDA"),
+    "torch.profiler, CPU and CUDA": lambda: of_torch("CPU", "CUDA"),
+    "torch.profiler, with_stack": lambda: of_torch("CPU", "CUDA", with_stack=True),
+    "Proton": lambda: proton("shadow"),
+    "Proton, Python paths": lambda: proton("python"),
+}
+
+
+def at_depth(depth: int, work: Callable[[], float]) -> float:
+    return work() if depth <= 1 else at_depth(depth - 1, work)
+
+
+def add_loop() -> float:
+    x = torch.ones(4, device="cuda")
+    add = torch.add
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for _ in range(LAUNCHES):
+        add(x, x)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - begin) / LAUNCHES * 1e6
+
+
+def steps_of(batch: int, length: int, width: int, count: int) -> Callable[[], float]:
+    """Forward and backward of a transformer of four layers, in bfloat16."""
+    layer = torch.nn.TransformerEncoderLayer(
+        width, 4, 4 * width, dropout=0.0, batch_first=True, device="cuda", dtype=torch.bfloat16
+    )
+    model = torch.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+    x = torch.randn(batch, length, width, device="cuda", dtype=torch.bfloat16)
+
+    def step() -> None:
+        model.zero_grad(set_to_none=True)
+        model(x).float().square().mean().backward()
+
+    def run() -> float:
+        step()
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for _ in range(count):
+            step()
+        torch.cuda.synchronize()
+        return (time.perf_counter() - begin) / count * 1e6
+
+    return run
+
+
+def main() -> None:
+    make = PROFILERS[sys.argv[1]]
+    works: dict[str, Callable[[], float]] = {
+        f"add, depth {depth}": lambda depth=depth: at_depth(depth, add_loop)  # type: ignore[misc]
+        for depth in DEPTHS
+    }
+    works["step, bound by launches"] = steps_of(2, 32, 256, 100)
+    works["step, bound by the GPU"] = steps_of(24, 512, 1024, 20)
+    for work in works.values():
+        work()
+    rows: dict[str, dict[str, float]] = {}
+    for name, work in works.items():
+        plain, on, after = [], [], []
+        for _ in range(CYCLES):
+            plain.append(work())
+            with make():
+                on.append(work())
+            after.append(work())
+        rows[name] = {
+            "plain_us": statistics.median(plain),
+            "on": statistics.median(b / a for a, b in zip(plain, on)),
+            "on_min": min(b / a for a, b in zip(plain, on)),
+            "on_max": max(b / a for a, b in zip(plain, on)),
+            # What was left behind is in all blocks but the first.
+            "after": statistics.median(after) / plain[0],
+        }
+    print(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tracing what a GPU does for this process."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import sys
+from typing import Any
+
+from pystrobe import _core
+
+# Where the packages of NVIDIA's on PyPI keep CUPTI: of CUDA 12 and before, and of 13 and later.
+_IN_PACKAGES = ("nvidia/cuda_cupti/lib", "nvidia/cu[0-9]*/lib")
+# In a toolkit.
+_IN_TOOLKITS = ("extras/CUPTI/lib64", "lib64")
+
+
+def _major_of(path: str) -> int:
+    found = re.search(r"\.so\.(\d+)", path)
+    return int(found.group(1)) if found else 0
+
+
+def library_paths() -> list[str]:
+    """Where CUPTI may be: where ``LD_LIBRARY_PATH`` says comes first, then that of the CUDA which
+    PyTorch was built for, then the latest that the driver is new enough for."""
+    named = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    homes = [os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), "/usr/local/cuda"]
+    folders = [os.path.join(path, folder) for path in sys.path if path for folder in _IN_PACKAGES]
+    folders += [os.path.join(home, folder) for home in homes if home for folder in _IN_TOOLKITS]
+    torch = sys.modules.get("torch")
+    version = getattr(getattr(torch, "version", None), "cuda", None)
+    wanted = int(str(version).split(".", maxsplit=1)[0]) if version else 0
+    latest = _core.gpu_driver_version() // 1000
+
+
+    def rank(path: str) -> tuple[bool, int]:
+        return _major_of(path) != wanted, -_major_of(path)
+
+    found = [*_found_in(named), *sorted(_found_in(folders), key=rank)]
+    return [path for path in dict.fromkeys(found) if _major_of(path) <= latest]
+
+
+def _found_in(folders: list[str]) -> list[str]:
+    patterns = [os.path.join(folder, "libcupti.so.*") for folder in folders if folder]
+    return [path for pattern in patterns for path in sorted(glob.glob(pattern))]
+
+
+class Trace:
+    """From its making until :meth:`stop`.
+
+    :raises GpuError: there is no driver or no CUPTI, or another profiler has it.
+    """
+
+    def __init__(self) -> None:
+        self._trace = _core.GpuTrace(library_paths())
+        self._backward = _WatchedBackward()
+
+    def restart(self) -> None:
+        """Waits for the devices; what was done until now counts for nothing."""
+        self._backward.watch()
+        self._trace.restart()
+
+    def stop(self) -> _core.GpuWork:
+        """Waits for the devices, and ends."""
+        self._backward.restore()
+        return self._trace.stop()
+
+    def drop(self) -> None:
+        """Ends; what was seen is of no interest."""
+        self._backward.restore()
+        del self._trace
+
+
+class _WatchedBackward:
+    """PyTorch runs the backward pass on threads of its own, which have no Python frames. So it is
+    noted who waits for them: in place of autograd's engine there is one that does it."""
+
+    def __init__(self) -> None:
+        self._holder: Any = None
+        self._engine: Any = None
+        self._watching: Any = None
+        self.watch()
+
+    def watch(self) -> None:
+        """Does nothing where PyTorch is not loaded, or another one than is known here."""
+        if self._watching is not None:
+            return
+        torch = sys.modules.get("torch")
+        holder = getattr(getattr(torch, "autograd", None), "Variable", None)
+        engine = getattr(holder, "_execution_engine", None)
+        if not hasattr(engine, "run_backward"):
+            return
+        try:
+            watching = _watching(engine)
+        except TypeError:
+            return
+        holder._execution_engine = watching
+        self._holder, self._engine, self._watching = holder, engine, watching
+
+    def restore(self) -> None:
+        """Another tool may have put its own there since."""
+        if self._watching is not None and self._holder._execution_engine is self._watching:
+            self._holder._execution_engine = self._engine
+        self._watching = None
+
+
+def _watching(engine: Any) -> Any:
+    class WatchedEngine(type(engine)):  # type: ignore[misc]
+        def run_backward(self, *args: Any, **keywords: Any) -> Any:
+            path = _core.gpu_enter_backward()
+            try:
+                return super().run_backward(*args, **keywords)
+            finally:
+                _core.gpu_leave_backward(path)
+
+    return WatchedEngine()
