@@ -77,6 +77,7 @@ template <typename Record>
 GpuWork ActivityDecoder::Common(const Record& record, WorkKind kind) {
   GpuWork work{.kind = kind, .device = record.deviceId, .stream = record.streamId};
   work.origin = ring_.Find(record.correlationId).value_or(kUnknownOrigin);
+  if (moments_ != nullptr) work.launch = moments_->Find(record.correlationId);
   if (offset_ && record.start != 0 && record.end != 0) {
     work.begin_ns = static_cast<int64_t>(record.start) - offset_->count();
     work.end_ns = static_cast<int64_t>(record.end) - offset_->count();

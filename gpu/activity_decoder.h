@@ -12,6 +12,7 @@
 #include "gpu/cupti_api.h"
 #include "gpu/gpu_work.h"
 #include "gpu/kernel_sums.h"
+#include "gpu/launch_moments.h"
 #include "gpu/launch_ring.h"
 #include "profiler/base/clock.h"
 
@@ -30,9 +31,10 @@ std::optional<Nanoseconds> CuptiClockOffset(const CuptiApi& cupti);
 /// Records are of the layout of CUDA 12.0: later ones have more behind it. [one thread at a time]
 class ActivityDecoder {
  public:
-  /// All three outlive it.
-  ActivityDecoder(const CuptiApi& cupti, const LaunchRing& ring, KernelSums& sums)
-      : cupti_(cupti), ring_(ring), sums_(sums) {}
+  /// All outlive it. `moments`: null where there is no timeline.
+  ActivityDecoder(const CuptiApi& cupti, const LaunchRing& ring, const LaunchMoments* moments,
+                  KernelSums& sums)
+      : cupti_(cupti), ring_(ring), moments_(moments), sums_(sums) {}
 
   /// Adds the records of one buffer to the sums; without times where CUPTI's clock is not to be
   /// had. Allocates only for what is new.
@@ -57,6 +59,7 @@ class ActivityDecoder {
 
   const CuptiApi& cupti_;
   const LaunchRing& ring_;
+  const LaunchMoments* const moments_;
   KernelSums& sums_;
   std::optional<Nanoseconds> offset_;  // of the buffer that is read
   std::optional<int64_t> since_ns_;    // CLOCK_MONOTONIC

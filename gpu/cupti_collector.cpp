@@ -2,8 +2,11 @@
 #include "gpu/cupti_collector.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <mutex>
+
+#include "profiler/base/clock.h"
 
 namespace pystrobe::gpu {
 namespace {
@@ -18,7 +21,7 @@ std::atomic<ActivityBuffers*> lender{nullptr};
 
 }  // namespace
 
-Result<CuptiCollector*> CuptiCollector::Take(const BufferOptions& options, LaunchPath& path) {
+Result<CuptiCollector*> CuptiCollector::Take(const Options& options, LaunchPath& path) {
   if (IsInChild()) {
     return FailWithHint(ErrorCode::kGpu,
                         "Start processes with the method \"spawn\" or \"forkserver\".",
@@ -40,7 +43,7 @@ Result<CuptiCollector*> CuptiCollector::Take(const BufferOptions& options, Launc
   return collector;
 }
 
-Result<void> CuptiCollector::Prepare(const BufferOptions& options, LaunchPath& path) {
+Result<void> CuptiCollector::Prepare(const Options& options, LaunchPath& path) {
   const bool is_same = buffers_ != nullptr && options.count == options_.count &&
                        options.bytes == options_.bytes && options.spare == options_.spare;
   if (!is_same) {
@@ -50,8 +53,15 @@ Result<void> CuptiCollector::Prepare(const BufferOptions& options, LaunchPath& p
     buffers_ = all_buffers_.back().get();
     options_ = options;
   }
+  if (options.moments && !moments_) {
+    auto made = LaunchMoments::Make();
+    if (!made) return std::unexpected(made.error());
+    moments_ = *std::move(made);
+  }
   // CUPTI starts its correlation ids over.
   ring_.Clear();
+  if (moments_) moments_->Clear();
+  kept_moments_ = options.moments ? &*moments_ : nullptr;
   counts_.Clear();
   path_ = &path;
   lender = buffers_;
@@ -79,6 +89,10 @@ void CUPTIAPI CuptiCollector::OnCall(void* collector, CUpti_CallbackDomain, CUpt
   const auto kind = KindOfLaunchCall(id);
   if (!kind) return;
   self.counts_.Add(*kind);
+  if (LaunchMoments* const moments = self.kept_moments_.load(std::memory_order_relaxed)) {
+    moments->Put(call.correlationId,
+                 {.time_ns = MonotonicNow().count(), .tid = static_cast<uint32_t>(gettid())});
+  }
   self.ring_.Put(call.correlationId, self.path_.load(std::memory_order_acquire)->Current());
 }
 

@@ -8,10 +8,12 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gpu/activity_buffers.h"
 #include "gpu/launch_counts.h"
+#include "gpu/launch_moments.h"
 #include "gpu/launch_path.h"
 #include "gpu/launch_ring.h"
 #include "profiler/base/error.h"
@@ -22,16 +24,17 @@ namespace pystrobe::gpu {
 /// they do nothing.
 class CuptiCollector {
  public:
-  struct BufferOptions {
+  struct Options {
     size_t count;
     size_t bytes;
     bool spare;
+    bool moments;  ///< of launches, to be kept
   };
 
   /// The process's own, for one session: until it gives it back others are refused. Forgets what
   /// was before. `path` lives as long as the process. Fails in a child of fork() of a process that
   /// has taken it. [any thread]
-  static Result<CuptiCollector*> Take(const BufferOptions& options, LaunchPath& path);
+  static Result<CuptiCollector*> Take(const Options& options, LaunchPath& path);
   /// CUPTI is finalised, so it has none of the buffers.
   void GiveBack();
 
@@ -46,6 +49,8 @@ class CuptiCollector {
                                          size_t size, size_t valid);
 
   const LaunchRing& ring() const { return ring_; }
+  /// Null where they are not kept.
+  const LaunchMoments* moments() const { return kept_moments_.load(); }
   ActivityBuffers& buffers() { return *buffers_; }
   LaunchTotals launches() const { return counts_.Sum(); }
   /// Counts them from 0.
@@ -53,13 +58,15 @@ class CuptiCollector {
 
  private:
   explicit CuptiCollector(LaunchRing ring) : ring_(std::move(ring)) {}
-  Result<void> Prepare(const BufferOptions& options, LaunchPath& path);
+  Result<void> Prepare(const Options& options, LaunchPath& path);
 
   LaunchRing ring_;
+  std::optional<LaunchMoments> moments_;  // once they were asked for
+  std::atomic<LaunchMoments*> kept_moments_{nullptr};
   LaunchCounts counts_;
   std::atomic<LaunchPath*> path_{nullptr};
   ActivityBuffers* buffers_ = nullptr;
-  BufferOptions options_{};
+  Options options_{};
   // Those of before too, without memory: a late callback may have them.
   std::vector<std::unique_ptr<ActivityBuffers>> all_buffers_;
 };

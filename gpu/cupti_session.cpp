@@ -36,7 +36,7 @@ class CuptiSession::Impl {
         collector_(collector),
         flush_every_(std::max<Nanoseconds>(options.flush_every, std::chrono::milliseconds(1))),
         sums_(options.sums),
-        decoder_(cupti, collector.ring(), sums_) {}
+        decoder_(cupti, collector.ring(), collector.moments(), sums_) {}
 
   Result<void> Start();
   Result<void> Stop();
@@ -219,7 +219,8 @@ Result<std::unique_ptr<CuptiSession>> CuptiSession::Start(const CuptiOptions& op
   if (!cupti) return std::unexpected(cupti.error());
   const auto collector = CuptiCollector::Take({.count = options.buffers,
                                                .bytes = options.buffer_bytes,
-                                               .spare = (*cupti)->version < kTakesNoBuffer},
+                                               .spare = (*cupti)->version < kTakesNoBuffer,
+                                               .moments = options.sums.max_spans > 0},
                                               path);
   if (!collector) return std::unexpected(collector.error());
   auto impl = std::make_unique<Impl>(**cupti, *driver_version, **collector, options);

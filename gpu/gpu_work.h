@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
+#include "gpu/launch_moments.h"
 #include "gpu/launch_path.h"
 
 namespace pystrobe::gpu {
@@ -36,7 +38,8 @@ struct GpuWork {
   uint32_t stream = 0;  ///< as CUPTI numbers them, in all of the process
   uint64_t bytes = 0;   ///< of a copy or set
   LaunchOrigin origin;
-  int64_t begin_ns = 0;  ///< CLOCK_MONOTONIC; both 0 where they are not known
+  std::optional<LaunchMoment> launch;  ///< of a timeline, where it was seen
+  int64_t begin_ns = 0;                ///< CLOCK_MONOTONIC; both 0 where they are not known
   int64_t end_ns = 0;
 };
 

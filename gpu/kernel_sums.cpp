@@ -65,7 +65,8 @@ void KernelSums::Add(const GpuWork& work) {
   ++count_;
   total_ns_ += nanoseconds;
   if (options_.max_spans == 0) return;
-  const WorkSpan span{.begin_ns = work.begin_ns, .end_ns = work.end_ns, .sum = number};
+  const WorkSpan span{
+      .begin_ns = work.begin_ns, .end_ns = work.end_ns, .sum = number, .launch = work.launch};
   if (spans_.size() < options_.max_spans) {
     spans_.push_back(span);
     return;

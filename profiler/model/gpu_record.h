@@ -75,6 +75,17 @@ struct GpuSum {
   friend bool operator==(const GpuSum&, const GpuSum&) = default;
 };
 
+/// One work by itself, on the timeline. Times of CLOCK_MONOTONIC, as
+/// Metadata::start_monotonic_ns.
+struct GpuSpan {
+  int64_t begin_ns = 0, end_ns = 0;  ///< on the device
+  uint32_t sum = 0;                  ///< index into GpuRecord::sums
+  uint32_t tid = 0;                  ///< of the thread that launched it; 0: not seen
+  int64_t launch_ns = 0;             ///< when that began to; 0: not seen
+
+  friend bool operator==(const GpuSpan&, const GpuSpan&) = default;
+};
+
 /// How far the figures can be trusted. All is well where launches that put one thing on a device
 /// are as many as the records, and the others are 0.
 struct GpuQuality {
@@ -96,6 +107,9 @@ struct GpuRecord {
   std::vector<GpuDevice> devices;
   std::vector<GpuKernel> kernels;
   std::vector<GpuSum> sums;  ///< no two of one stack, kernel, device and stream
+  std::vector<GpuSpan>
+      spans;                ///< with a timeline: the last ones, in the order they ended in, about
+  uint64_t spans_lost = 0;  ///< older ones, for which there was no room
   GpuQuality quality;
 
   friend bool operator==(const GpuRecord&, const GpuRecord&) = default;

@@ -39,6 +39,7 @@ class Translator {
     const gpu::SumKey& key = from_.key(number);
     const gpu::WorkSum& sum = from_.sum(number);
     if (sum.count + sum.untimed == 0) return;
+    numbers_.emplace(static_cast<uint32_t>(number), static_cast<uint32_t>(to_.sums.size()));
     GpuSum& added = to_.sums.emplace_back();
     added.stack = StackOf(key.origin);
     added.kernel = KernelOf(key);
@@ -58,6 +59,16 @@ class Translator {
     if (key.kind == gpu::WorkKind::kKernel && has_shape && limits != nullptr) {
       AddOccupancy(*limits, from_.kernels().shape(key.kernel), added);
     }
+  }
+
+  /// After all sums.
+  void Add(const gpu::WorkSpan& span) {
+    const gpu::LaunchMoment launch = span.launch.value_or(gpu::LaunchMoment{});
+    to_.spans.push_back({.begin_ns = span.begin_ns,
+                         .end_ns = span.end_ns,
+                         .sum = numbers_.at(span.sum),
+                         .tid = launch.tid,
+                         .launch_ns = launch.time_ns});
   }
 
  private:
@@ -110,6 +121,7 @@ class Translator {
   const gpu::KernelSums& from_;
   Tables& tables_;
   GpuRecord& to_;
+  HashMap<uint32_t, uint32_t> numbers_;  // of sums, here by there
   HashMap<uint64_t, size_t> kernels_;
   HashMap<uint32_t, std::optional<gpu::DeviceLimits>> limits_;
 };
@@ -139,6 +151,8 @@ void AddRecords(const gpu::CuptiSession& session, Tables& tables, GpuRecord& rec
   session.Read([&](const gpu::KernelSums& sums) {
     Translator translator(sums, tables, record);
     for (size_t number = 0; number < sums.size(); ++number) translator.Add(number);
+    for (const gpu::WorkSpan& span : sums.Spans()) translator.Add(span);
+    record.spans_lost = sums.spans_lost();
     record.quality.overflowed = sums.overflowed();
   });
   AddDevices(tables, record);

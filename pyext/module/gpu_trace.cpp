@@ -24,9 +24,10 @@ using launch::GpuTrace;
 using launch::GpuWorkOfProcess;
 using launch::PythonPaths;
 
-std::unique_ptr<GpuTrace> Start(std::vector<std::string> library_paths) {
+std::unique_ptr<GpuTrace> Start(std::vector<std::string> library_paths, size_t max_spans) {
   gpu::CuptiOptions options;
   options.library_paths = std::move(library_paths);
+  options.sums.max_spans = max_spans;
   return ValueOrRaise(GpuTrace::Start(options));
 }
 
@@ -55,7 +56,7 @@ Result<std::unique_ptr<Recording>> MakeRecording(const GpuWorkOfProcess& work) {
 void DefineGpuTrace(py::module_& module) {
   py::class_<GpuWorkOfProcess>(module, "GpuWork");
   py::class_<GpuTrace>(module, "GpuTrace")
-      .def(py::init(&Start), py::arg("library_paths"))
+      .def(py::init(&Start), py::arg("library_paths"), py::arg("max_spans"))
       .def("restart", &GpuTrace::Restart)
       .def("stop", &GpuTrace::Stop);
   module.def(

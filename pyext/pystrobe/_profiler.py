@@ -94,6 +94,8 @@ class Profiler:
     :param threads: ``"all"``; or ``"current"``, by CPU time: no thread but the one that starts the
         profiler.
     :param gpu: what a GPU does, too.
+    :param timeline: with a GPU, keep each work by itself, the last million, for
+        :meth:`export_chrome_trace`. Without, they are summed up and take no more memory with time.
     :param schedule: what is done in the step of a number; of :func:`pystrobe.gpu.schedule`, or of
         ``torch.profiler.schedule``. ``None``: all is recorded.
     :param on_trace_ready: called with the profiler when a schedule has made a profile.
@@ -109,6 +111,7 @@ class Profiler:
         native: bool = False,
         threads: ProfilerThreads = "all",
         gpu: bool = False,
+        timeline: bool = False,
         schedule: Callable[[int], Any] | None = None,
         on_trace_ready: Callable[[Profiler], object] | None = None,
     ) -> None:
@@ -157,6 +160,9 @@ class Profiler:
         self._native = native
         self._threads: ProfilerThreads = threads
         self._gpu = gpu or mode == "gpu"
+        if timeline and not self._gpu:
+            raise InvalidArgumentError("timeline=True without a GPU", "it is for gpu=True")
+        self._timeline = timeline
         self._schedule = schedule
         self._on_trace_ready = on_trace_ready
         self._step = 0
@@ -235,7 +241,7 @@ class Profiler:
         from pystrobe.gpu._trace import Trace
 
         try:
-            return Trace()
+            return Trace(timeline=self._timeline)
         except GpuError as error:
             if self._mode == "gpu":
                 raise
@@ -345,6 +351,14 @@ class Profiler:
         from pystrobe._averages import key_averages
 
         return key_averages(self.profile)
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes what the GPU did, on a row for each stream, with when and from where it was
+        launched, as JSON with the fields of ``torch.profiler``: for ui.perfetto.dev and others.
+
+        :raises Error: there is no timeline.
+        """
+        self.profile.save(path, format="trace-events", mode="gpu")
 
     def export_stacks(
         self, path: str | os.PathLike[str], metric: str = "self_cuda_time_total"

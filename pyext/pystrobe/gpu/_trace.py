@@ -15,6 +15,8 @@ from pystrobe import _core
 _IN_PACKAGES = ("nvidia/cuda_cupti/lib", "nvidia/cu[0-9]*/lib")
 # In a toolkit.
 _IN_TOOLKITS = ("extras/CUPTI/lib64", "lib64")
+# The last so many works of a timeline: 48 MB.
+_SPANS = 1 << 20
 
 
 def _major_of(path: str) -> int:
@@ -50,11 +52,12 @@ def _found_in(folders: list[str]) -> list[str]:
 class Trace:
     """From its making until :meth:`stop`.
 
+    :param timeline: of each work when it was, and when it was launched.
     :raises GpuError: there is no driver or no CUPTI, or another profiler has it.
     """
 
-    def __init__(self) -> None:
-        self._trace = _core.GpuTrace(library_paths())
+    def __init__(self, *, timeline: bool) -> None:
+        self._trace = _core.GpuTrace(library_paths(), _SPANS if timeline else 0)
         self._backward = _WatchedBackward()
 
     def restart(self) -> None:

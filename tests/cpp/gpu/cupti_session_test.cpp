@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "profiler/base/clock.h"
 #include "tests/cpp/gpu/mock_cupti.h"
 #include "tests/cpp/gpu/mock_driver.h"
 
@@ -94,6 +95,27 @@ TEST_F(CuptiSessionTest, WhatWasBeforeARestartCountsForNothing) {
   const CuptiFacts facts = session_->Facts();
   EXPECT_EQ(facts.records, 7U);
   EXPECT_EQ(Kernels(), 7U);
+}
+
+TEST_F(CuptiSessionTest, ATimelineHasWhenAndWhereEachWasLaunched) {
+  options_.sums.max_spans = 100;
+  Start();
+  const Nanoseconds before = MonotonicNow();
+  driver_.Launch(driver_.Kernel(5'000));
+  driver_.Synchronize();
+  const Nanoseconds after = MonotonicNow();
+  Stop();
+  ASSERT_TRUE(session_->Read([&](const KernelSums& sums) {
+    const auto spans = sums.Spans();
+    ASSERT_EQ(spans.size(), 1U);
+    ASSERT_TRUE(spans[0].launch);
+    EXPECT_EQ(spans[0].launch->tid, static_cast<uint32_t>(gettid()));
+    EXPECT_GE(spans[0].launch->time_ns, before.count());
+    // The clocks of both are read a moment apart.
+    EXPECT_LE(spans[0].launch->time_ns, spans[0].begin_ns + 1'000'000);
+    EXPECT_LE(spans[0].end_ns, after.count() + 1'000'000);
+    EXPECT_EQ(spans[0].end_ns - spans[0].begin_ns, 5'000);
+  }));
 }
 
 TEST_F(CuptiSessionTest, EveryLaunchIsARecordOfItsPath) {
