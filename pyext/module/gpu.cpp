@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pyext/module/gpu.h"
 
-#include <pybind11/critical_section.h>
 #include <pybind11/stl.h>
 
 #include <memory>
@@ -129,11 +128,11 @@ py::list Measure(const std::vector<py::function>& functions, gpu::MeasureOptions
 class Range : public Region {
  public:
   using Region::Region;
-  void Enter() {
+  void Enter() override {
     Region::Enter();
     gpu::PushNvtxRange(name());
   }
-  void Leave() {
+  void Leave() override {
     gpu::PopNvtxRange();
     Region::Leave();
   }
@@ -155,18 +154,7 @@ void Pop() {
 }
 
 void DefineRange(py::module_& module) {
-  py::class_<Range, Region>(module, "GpuRange")
-      .def(py::init<std::string>(), py::arg("name"))
-      .def("__enter__",
-           [](py::object self) {
-             const py::scoped_critical_section one_at_a_time(self);
-             self.cast<Range&>().Enter();
-             return self;
-           })
-      .def("__exit__", [](const py::object& self, const py::args&) {
-        const py::scoped_critical_section one_at_a_time(self);
-        self.cast<Range&>().Leave();
-      });
+  py::class_<Range, Region>(module, "GpuRange").def(py::init<std::string>(), py::arg("name"));
   module.def("gpu_range_push", &Push, py::arg("name"),
              "Opens a range on this thread, until :func:`range_pop`. As :class:`range`.");
   module.def("gpu_range_pop", &Pop,

@@ -18,11 +18,14 @@ namespace pystrobe::pyext {
 class Region {
  public:
   explicit Region(std::string name) : name_(std::move(name)) {}
+  Region(Region&&) = default;
+  Region& operator=(Region&&) = default;
+  virtual ~Region() = default;
 
   const std::string& name() const { return name_; }
-  void Enter();
+  virtual void Enter();
   /// Leaves what was entered last, by this frame if it was one that did.
-  void Leave();
+  virtual void Leave();
 
  private:
   std::string name_;
