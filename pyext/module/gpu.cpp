@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pyext/module/gpu.h"
 
+#include <fmt/format.h>
 #include <pybind11/stl.h>
 
 #include <memory>
@@ -133,22 +134,28 @@ class Range : public Region {
     gpu::PushNvtxRange(name());
   }
   void Leave() override {
-    gpu::PopNvtxRange();
     Region::Leave();
+    gpu::PopNvtxRange();
   }
 };
 
-// Those that this thread has pushed and not popped.
-thread_local std::vector<Range> pushed;
+thread_local std::vector<Range> pushed;  // by this thread, and not popped
+thread_local size_t num_pushed = 0;      // by this thread, popped or not
 
 void Push(std::string name) {
   Range range(std::move(name));
   range.Enter();
   pushed.push_back(std::move(range));
+  ++num_pushed;
 }
 
 void Pop() {
-  if (pushed.empty()) throw py::value_error("this thread has no range to pop");
+  if (pushed.empty()) {
+    Raise({ErrorCode::kInvalidArgument,
+           fmt::format("this thread has no range to pop: it pushed {}, and has popped as many",
+                       num_pushed),
+           "Call range_pop() once for each range_push() of the same thread."});
+  }
   pushed.back().Leave();
   pushed.pop_back();
 }
@@ -158,7 +165,8 @@ void DefineRange(py::module_& module) {
   module.def("gpu_range_push", &Push, py::arg("name"),
              "Opens a range on this thread, until :func:`range_pop`. As :class:`range`.");
   module.def("gpu_range_pop", &Pop,
-             "Closes the range that this thread has pushed last. ValueError: there is none.");
+             "Closes the range that this thread has pushed last.\n\n"
+             ":raises InvalidArgumentError: there is none.");
 }
 
 /// A timer that can be made before what it times, so that little is between that and its events.
@@ -169,7 +177,11 @@ class Timer {
     Released([&] { return gpu::EventTimer::Prepare(stream_); });
   }
   void Start() {
-    if (timer_) throw py::value_error("the timer was started already");
+    if (timer_) {
+      Raise({ErrorCode::kInvalidArgument,
+             fmt::format("the timer of stream {} was started already", fmt::ptr(stream_)),
+             "Time each block with a timer of its own."});
+    }
     timer_.emplace(ValueOf(gpu::EventTimer::Start(stream_)));
   }
   void Stop() { ValueOf(started().Stop()); }
@@ -190,7 +202,11 @@ class Timer {
 
  private:
   gpu::EventTimer& started() {
-    if (!timer_) throw py::value_error("the timer was not started");
+    if (!timer_) {
+      Raise({ErrorCode::kInvalidArgument,
+             fmt::format("the timer of stream {} was not started", fmt::ptr(stream_)),
+             "Start it before the block that it times."});
+    }
     return *timer_;
   }
 

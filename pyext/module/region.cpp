@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pyext/module/region.h"
 
+#include <fmt/format.h>
 #include <pybind11/critical_section.h>
 
 #include <algorithm>
 #include <cstring>
 #include <string_view>
 
+#include "pyext/module/errors.h"
 #include "sampler/pyabi/regions.h"
 
 namespace pystrobe::pyext {
@@ -75,7 +77,11 @@ py::object FrameOfBlock() {
 
 void Region::Enter() {
   const py::object frame = FrameOfBlock();
-  if (!frame) throw py::value_error("a region is entered by Python code");
+  if (!frame) {
+    Raise({ErrorCode::kInvalidArgument,
+           fmt::format("the region '{}' is entered where no Python code runs", name_),
+           "Put `with` into a function of Python, or decorate one."});
+  }
   const Address address = AddressOf(AsFrame(frame));
   const auto code = reinterpret_cast<Address>(CodeOf(AsFrame(frame)).ptr());
   pyabi::Regions::OfThisProcess().Enter(address, code, name_);
@@ -83,7 +89,10 @@ void Region::Enter() {
 }
 
 void Region::Leave() {
-  if (entered_.empty()) throw py::value_error("the region was not entered");
+  if (entered_.empty()) {
+    Raise({ErrorCode::kInvalidArgument, fmt::format("the region '{}' was not entered", name_),
+           "Leave it once for each time that it was entered, as `with` does."});
+  }
   const py::object frame = FrameOfBlock();
   const Address address = frame ? AddressOf(AsFrame(frame)) : 0;
   auto own = std::ranges::find(entered_.rbegin(), entered_.rend(), address);

@@ -23,8 +23,9 @@ class Region {
   virtual ~Region() = default;
 
   const std::string& name() const { return name_; }
+  /// Raises where no Python code runs.
   virtual void Enter();
-  /// Leaves what was entered last, by this frame if it was one that did.
+  /// Leaves what was entered last, by this frame if it was one that did. Raises where nothing was.
   virtual void Leave();
 
  private:

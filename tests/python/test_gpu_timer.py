@@ -95,6 +95,31 @@ def test_a_timer_is_read_after_its_end_only() -> None:
     assert said == ["the timer 'early' has not ended"] * 2 + ["None"]
 
 
+def test_the_cores_timer_is_started_once_and_before_it_is_read() -> None:
+    said = run(
+        """
+        from pystrobe import _core
+        t.begin()
+        stream = t.make_stream()
+        timer = _core.GpuTimer(stream)
+        def refused(call):
+            try:
+                call()
+            except pystrobe.InvalidArgumentError as error:
+                return [error.message.replace(hex(stream), "S"), error.hint]
+        told = [refused(call) for call in (timer.stop, timer.read, timer.wait)]
+        timer.start()
+        print(json.dumps([*told, refused(timer.start)]))
+        """
+    )
+    early = ["the timer of stream S was not started", "Start it before the block that it times."]
+    again = [
+        "the timer of stream S was started already",
+        "Time each block with a timer of its own.",
+    ]
+    assert json.loads(said) == [early, early, early, again]
+
+
 def test_a_stream_that_is_destroyed_meanwhile_is_told() -> None:
     said = run(
         """

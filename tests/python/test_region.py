@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import _thread
 import json
+import queue
 import subprocess
 import sys
 from pathlib import Path
@@ -239,7 +241,7 @@ def test_wrong_use_is_told() -> None:
 
     with pytest.raises(TypeError, match="the name of a region is a str, not int"):
         pystrobe.region(3)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="the region was not entered"):
+    with pytest.raises(pystrobe.InvalidArgumentError, match="the region 'a' was not entered"):
         pystrobe.region("a").__exit__(None, None, None)
     with pytest.raises(TypeError, match="put `with` in generators"):
 
@@ -249,6 +251,18 @@ def test_wrong_use_is_told() -> None:
 
     assert repr(pystrobe.region("a")) == "region('a')"
     assert pystrobe.region("a").name == "a"
+
+
+def test_a_region_is_of_python_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pystrobe
+
+    raised: queue.Queue[BaseException | None] = queue.Queue()
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: raised.put(told.exc_value))
+    # A thread that begins with a function of C.
+    _thread.start_new_thread(pystrobe.region("a").__enter__, ())
+    error = raised.get(timeout=20)
+    assert isinstance(error, pystrobe.InvalidArgumentError)
+    assert error.message == "the region 'a' is entered where no Python code runs"
 
 
 def test_a_region_returns_itself_and_may_be_used_again() -> None:
