@@ -125,6 +125,28 @@ py::list Measure(const std::vector<py::function>& functions, gpu::MeasureOptions
   return all;
 }
 
+// Times in seconds. `wait` is left to Measure().
+void DefineMeasure(py::module_& module) {
+  using gpu::MeasureOptions;
+  py::class_<MeasureOptions>(module, "GpuMeasureOptions")
+      .def(py::init<>())
+      .def_property(
+          "stream", py::cpp_function(),
+          [](MeasureOptions& options, uintptr_t handle) { options.stream = ToStream(handle); })
+      .def_readwrite("num_warmups", &MeasureOptions::num_warmups)
+      .def_readwrite("flush_l2", &MeasureOptions::flush_l2)
+      .def_readwrite("hold_back", &MeasureOptions::hold_back)
+      .def_readwrite("min_samples", &MeasureOptions::min_samples)
+      .def_readwrite("min_seconds", &MeasureOptions::min_seconds)
+      .def_readwrite("max_noise", &MeasureOptions::max_noise)
+      .def_readwrite("time_cap", &MeasureOptions::time_cap_seconds)
+      .def_readwrite("low_clock", &MeasureOptions::low_clock)
+      .def_property("patience", py::cpp_function(), [](MeasureOptions& options, double seconds) {
+        options.patience = Nanoseconds(static_cast<Nanoseconds::rep>(seconds * 1e9));
+      });
+  module.def("gpu_measure", &Measure, py::arg("functions"), py::arg("options"));
+}
+
 /// A region that is a range for NVTX too. [with the GIL]
 class Range : public Region {
  public:
@@ -229,6 +251,7 @@ void DefineTimer(py::module_& module) {
 void DefineGpu(py::module_& module) {
   DefineTimer(module);
   DefineRange(module);
+  DefineMeasure(module);
   module.def("gpu_driver_version", [] { return Released(&gpu::DriverVersion); });
   module.def("gpu_is_initialized", [] { return Released(&gpu::IsInitialized); });
   module.def("gpu_devices", &Devices);
@@ -241,26 +264,6 @@ void DefineGpu(py::module_& module) {
         });
       },
       py::arg("stream"));
-  module.def(
-      "gpu_measure",
-      [](const std::vector<py::function>& functions, uintptr_t stream, size_t num_warmups,
-         bool flush_l2, bool hold_back, size_t min_samples, double min_seconds, double max_noise,
-         double time_cap, double low_clock, double patience) {
-        return Measure(functions,
-                       {.stream = ToStream(stream),
-                        .num_warmups = num_warmups,
-                        .flush_l2 = flush_l2,
-                        .hold_back = hold_back,
-                        .min_samples = min_samples,
-                        .min_seconds = min_seconds,
-                        .max_noise = max_noise,
-                        .time_cap_seconds = time_cap,
-                        .low_clock = low_clock,
-                        .patience = Nanoseconds(static_cast<Nanoseconds::rep>(patience * 1e9))});
-      },
-      py::arg("functions"), py::arg("stream"), py::arg("num_warmups"), py::arg("flush_l2"),
-      py::arg("hold_back"), py::arg("min_samples"), py::arg("min_seconds"), py::arg("max_noise"),
-      py::arg("time_cap"), py::arg("low_clock"), py::arg("patience"));
   module.def(
       "gpu_summarize",
       [](const std::vector<double>& seconds) {

@@ -104,22 +104,24 @@ class GpuTimer:
     def read(self) -> float | None: ...
     def wait(self) -> float: ...
 
+class GpuMeasureOptions:
+    stream: int
+    num_warmups: int
+    flush_l2: bool
+    hold_back: bool
+    min_samples: int
+    min_seconds: float
+    max_noise: float
+    time_cap: float
+    low_clock: float
+    patience: float
+
 def gpu_driver_version() -> int: ...
 def gpu_is_initialized() -> bool: ...
 def gpu_devices() -> list[dict[str, Any]]: ...
 def gpu_synchronize(stream: int | None) -> None: ...
 def gpu_measure(
-    functions: list[Callable[[], object]],
-    stream: int,
-    num_warmups: int,
-    flush_l2: bool,
-    hold_back: bool,
-    min_samples: int,
-    min_seconds: float,
-    max_noise: float,
-    time_cap: float,
-    low_clock: float,
-    patience: float,
+    functions: list[Callable[[], object]], options: GpuMeasureOptions
 ) -> list[dict[str, Any]]: ...
 def gpu_summarize(seconds: Sequence[float]) -> dict[str, Any]: ...
 def gpu_p_value(some: Sequence[float], others: Sequence[float]) -> float: ...

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from on_mock_gpu import run
@@ -137,6 +138,23 @@ def test_measure_refuses_what_makes_no_sense(option: str, told: str) -> None:
         """
     )
     assert said == told
+
+
+def test_each_option_reaches_the_core() -> None:
+    from pystrobe.gpu._measure import MeasureOptions
+
+    given: dict[str, Any] = {
+        "num_warmups": 3,
+        "flush_l2": False,
+        "hold_back": True,
+        "min_samples": 7,
+        "min_seconds": 0.5,
+        "max_noise": 0.25,
+        "time_cap": 5.0,
+        "low_clock": 0.125,
+    }
+    options = MeasureOptions(**given).to_core()
+    assert {name: getattr(options, name) for name in given} == given
 
 
 def test_compare_tells_which_differ() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from pystrobe import _core
 from pystrobe._errors import InvalidArgumentError
 from pystrobe.gpu._format import format_noise, format_seconds, format_table
-from pystrobe.gpu._measure import Measurement, measure_in_turn
+from pystrobe.gpu._measure import Measurement, MeasureOptions, measure_in_turn
 
 # Of all pairs together: which is the fastest is known only afterwards.
 _SIGNIFICANCE = 0.01
@@ -90,4 +90,4 @@ def compare(
     bound: dict[str, Callable[[], object]] = {
         name: functools.partial(function, *arguments) for name, function in functions.items()
     }
-    return Comparison(tuple(measure_in_turn(bound, **options)))
+    return Comparison(tuple(measure_in_turn(bound, MeasureOptions(**options))))

@@ -12,6 +12,15 @@ from pystrobe._errors import InvalidArgumentError
 from pystrobe.gpu._format import format_noise, format_seconds
 from pystrobe.gpu._stream import handle_of
 
+_LEAST = {
+    "num_warmups": 0,
+    "min_samples": 1,
+    "min_seconds": 0,
+    "max_noise": 0,
+    "time_cap": 0,
+    "low_clock": 0,
+}
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -98,48 +107,55 @@ def _summary(seconds: Sequence[float]) -> Summary:
     return Summary(**_core.gpu_summarize(seconds))
 
 
+@dataclass(frozen=True)
+class MeasureOptions:
+    """What :func:`measure` takes by name, checked."""
+
+    stream: object = None
+    num_warmups: int = 1
+    flush_l2: bool = True
+    hold_back: bool = True
+    min_samples: int = 10
+    min_seconds: float = 0.05
+    max_noise: float = 0.005
+    time_cap: float = 10.0
+    low_clock: float = 0.75
+    patience: float = 2.0
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if not value >= least:
+                raise InvalidArgumentError(f"{name} is {value!r}", f"at least {least}")
+        if self.low_clock > 1:
+            raise InvalidArgumentError(
+                f"low_clock is {self.low_clock!r}", "a share of the clock: 1 at most"
+            )
+        if not 0 < self.patience <= 600:
+            raise InvalidArgumentError(
+                f"patience is {self.patience!r}", "seconds: above 0, 600 at most"
+            )
+
+    def to_core(self) -> _core.GpuMeasureOptions:
+        options = _core.GpuMeasureOptions()
+        options.stream = handle_of(self.stream)
+        options.num_warmups = self.num_warmups
+        options.flush_l2 = self.flush_l2
+        options.hold_back = self.hold_back
+        options.min_samples = self.min_samples
+        options.min_seconds = self.min_seconds
+        options.max_noise = self.max_noise
+        options.time_cap = self.time_cap
+        options.low_clock = self.low_clock
+        options.patience = self.patience
+        return options
+
+
 def measure_in_turn(
-    named: dict[str, Callable[[], object]],
-    *,
-    stream: object = None,
-    num_warmups: int = 1,
-    flush_l2: bool = True,
-    hold_back: bool = True,
-    min_samples: int = 10,
-    min_seconds: float = 0.05,
-    max_noise: float = 0.005,
-    time_cap: float = 10.0,
-    low_clock: float = 0.75,
-    patience: float = 2.0,
+    named: dict[str, Callable[[], object]], options: MeasureOptions
 ) -> list[Measurement]:
     """As :func:`measure`, of several: a sample of each in turn."""
-    for name, value, least in (
-        ("num_warmups", num_warmups, 0),
-        ("min_samples", min_samples, 1),
-        ("min_seconds", min_seconds, 0),
-        ("max_noise", max_noise, 0),
-        ("time_cap", time_cap, 0),
-        ("low_clock", low_clock, 0),
-    ):
-        if not value >= least:
-            raise InvalidArgumentError(f"{name} is {value!r}", f"at least {least}")
-    if low_clock > 1:
-        raise InvalidArgumentError(f"low_clock is {low_clock!r}", "a share of the clock: 1 at most")
-    if not 0 < patience <= 600:
-        raise InvalidArgumentError(f"patience is {patience!r}", "seconds: above 0, 600 at most")
-    measured: list[dict[str, Any]] = _core.gpu_measure(
-        list(named.values()),
-        stream=handle_of(stream),
-        num_warmups=num_warmups,
-        flush_l2=flush_l2,
-        hold_back=hold_back,
-        min_samples=min_samples,
-        min_seconds=min_seconds,
-        max_noise=max_noise,
-        time_cap=time_cap,
-        low_clock=low_clock,
-        patience=patience,
-    )
+    measured = _core.gpu_measure(list(named.values()), options.to_core())
     return [
         Measurement(
             name=name,
@@ -184,4 +200,4 @@ def measure(run: Callable[[], object], *, name: str | None = None, **options: An
     :raises GpuError: there is no GPU, or its driver refused, which it tells.
     """
     own_name = name if name is not None else getattr(run, "__name__", repr(run))
-    return measure_in_turn({own_name: run}, **options)[0]
+    return measure_in_turn({own_name: run}, MeasureOptions(**options))[0]
