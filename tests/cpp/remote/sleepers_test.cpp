@@ -7,12 +7,10 @@
 
 #include <algorithm>
 #include <csignal>
-#include <optional>
-#include <utility>
+#include <string>
 
-#include "sampler/remote/code_cache.h"
 #include "sampler/remote/native_stacks.h"
-#include "tests/cpp/support/python_program.h"
+#include "tests/cpp/support/python_target.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -64,32 +62,19 @@ constexpr const char* kNapper =
     "sleep()\n";
 
 /// An interpreter that runs `text` and has said so often that it is ready.
-class SleepersOf : public ::testing::Test {
+class SleepersOf : public SampledPython {
  protected:
-  SleepersOf(const char* text, size_t ready) : program_(text), ready_(ready) {}
+  SleepersOf(const char* text, size_t ready) : SampledPython(text, std::string(ready, 's')) {}
 
   void SetUp() override {
-    ASSERT_EQ(program_.Read(ready_), std::string(ready_, 's')) << "is there a python3?";
-    auto target = Target::Open(program_.pid());
-    ASSERT_TRUE(target) << target.error().message;
-    target_.emplace(*std::move(target));
-    codes_.emplace(*target_, tables_, quality_);
-    context_.emplace(*target_, tables_, *codes_, MonotonicNow(), samples_);
-    tick_ = {.number = 1, .time = context_->start, .previous = context_->start};
-    ListThreads();
+    SampledPython::SetUp();
+    if (HasFatalFailure()) return;
     if (!threads_->exact_clock()) GTEST_SKIP() << "the kernel keeps no scheduler statistics";
-  }
-
-  /// As if none had been looked at.
-  void ListThreads() {
-    threads_.emplace(*context_);
-    ASSERT_TRUE(threads_->Refresh(tick_));
   }
 
   void Take() {
     Sleepers(*context_, *threads_).Take(tick_);
-    ++tick_.number;
-    tick_.previous = std::exchange(tick_.time, MonotonicNow());
+    Next(MonotonicNow());
   }
 
   /// Takes until so many have their stacks: they may not all have been asleep yet.
@@ -108,17 +93,6 @@ class SleepersOf : public ::testing::Test {
       return tables_.text(tables_.function(tables_.frame(frame).function).name) == name;
     });
   }
-
-  testing::PythonProgram program_;
-  const size_t ready_;
-  std::optional<Target> target_;
-  Tables tables_;
-  Quality quality_;
-  std::vector<Sample> samples_;
-  std::optional<CodeCache> codes_;
-  std::optional<RunContext> context_;
-  std::optional<ThreadTable> threads_;
-  Tick tick_;
 };
 
 class SleepersTest : public SleepersOf {
@@ -127,6 +101,7 @@ class SleepersTest : public SleepersOf {
 
   void SetUp() override {
     SleepersOf::SetUp();
+    if (HasFatalFailure() || IsSkipped()) return;
     ASSERT_EQ(threads_->threads().size(), kSleepers + 1);
   }
 

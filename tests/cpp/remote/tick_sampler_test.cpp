@@ -9,9 +9,8 @@
 #include <optional>
 #include <thread>
 
-#include "sampler/remote/code_cache.h"
 #include "sampler/remote/promptness.h"
-#include "tests/cpp/support/python_program.h"
+#include "tests/cpp/support/python_target.h"
 #include "tests/cpp/support/spinning_child.h"
 
 namespace pystrobe::remote {
@@ -41,25 +40,16 @@ class Hog : public testing::SpinningChild {
   bool allowed_ = false;
 };
 
-class TickSamplerTest : public ::testing::Test {
+class TickSamplerTest : public SampledPython {
  protected:
+  TickSamplerTest() : SampledPython(kBusy, "up") {}
+
   void SetUp() override {
-    ASSERT_EQ(program_.Read(2), "up") << "is there a python3?";
-    auto target = Target::Open(program_.pid());
-    ASSERT_TRUE(target) << target.error().message;
-    target_.emplace(*std::move(target));
-    codes_.emplace(*target_, tables_, quality_);
-    context_.emplace(*target_, tables_, *codes_, MonotonicNow(), samples_);
-    threads_.emplace(*context_);
-    tick_ = {.number = 1, .time = context_->start, .previous = context_->start};
-    ASSERT_TRUE(threads_->Refresh(tick_));
+    SampledPython::SetUp();
+    if (HasFatalFailure()) return;
     ASSERT_EQ(threads_->threads().size(), 1U);
     pauser_.emplace(PauseMode::kPreempt);
     ticks_.emplace(*context_, *threads_, *pauser_);
-  }
-
-  void Next(Nanoseconds time) {
-    tick_ = {.number = tick_.number + 1, .time = time, .previous = tick_.time};
   }
 
   void LookOnce() {
@@ -95,18 +85,9 @@ class TickSamplerTest : public ::testing::Test {
     return false;
   }
 
-  testing::PythonProgram program_{kBusy};
   ScopedPromptness prompt_;
-  std::optional<Target> target_;
-  Tables tables_;
-  Quality quality_;
-  std::vector<Sample> samples_;
-  std::optional<CodeCache> codes_;
-  std::optional<RunContext> context_;
-  std::optional<ThreadTable> threads_;
   std::optional<Pauser> pauser_;
   std::optional<TickSampler> ticks_;
-  Tick tick_;
 };
 
 TEST_F(TickSamplerTest, TheFirstLookIsFollowedByNone) {

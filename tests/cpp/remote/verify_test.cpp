@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "tests/cpp/support/child.h"
-#include "tests/cpp/support/python_program.h"
+#include "tests/cpp/support/python_target.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -28,13 +28,13 @@ constexpr const char* kProgram =
     "outer()\n";
 constexpr size_t kFrames = 3;  // with the module's
 
-class VerifyTest : public ::testing::Test {
+class VerifyTest : public PythonTarget {
  protected:
+  VerifyTest() : PythonTarget(kProgram, "up") {}
+
   void SetUp() override {
-    ASSERT_EQ(program_.Read(2), "up") << "is there a python3?";
-    auto target = Target::Open(program_.pid());
-    ASSERT_TRUE(target) << target.error().message;
-    target_.emplace(*std::move(target));
+    PythonTarget::SetUp();
+    if (HasFatalFailure()) return;
     layout_ = target_->layout();
   }
 
@@ -58,8 +58,6 @@ class VerifyTest : public ::testing::Test {
     layout_.thread.frame = layout_.thread.next;
   }
 
-  testing::PythonProgram program_{kProgram};
-  std::optional<Target> target_;
   Layout layout_;
 };
 
