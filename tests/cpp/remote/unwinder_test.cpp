@@ -27,6 +27,7 @@ class UnwinderTest : public ::testing::Test {
     usleep(20'000);
     for (int tries = 0; !target_ && tries < 100; ++tries) target_ = Target::Open(program_.pid());
   }
+  void SetUp() override { ASSERT_TRUE(target_) << target_.error().message; }
 
   NativeCopy Copy() {
     StoppedStack stack;
@@ -44,8 +45,19 @@ class UnwinderTest : public ::testing::Test {
   Result<Target> target_ = Target::Open(program_.pid());
 };
 
+class NativeStacksTest : public UnwinderTest {
+ protected:
+  std::unique_ptr<NativeStacks> Start(size_t room = NativeStacks::kMostBytes) {
+    return NativeStacks::Start(*target_, tables_, quality_, room).value();
+  }
+
+  Tables tables_;
+  Quality quality_;
+  const FrameId frame_ = tables_.Intern(Frame{
+      tables_.Intern(Function{tables_.Intern("<module>"), tables_.Intern("<string>"), 1}), 4});
+};
+
 TEST_F(UnwinderTest, FindsTheCallsAndTheirNamesOnce) {
-  ASSERT_TRUE(target_);
   auto unwinder = Unwinder::Start(*target_);
   ASSERT_TRUE(unwinder);
   // The module's code is in one frame of Python.
@@ -70,87 +82,69 @@ TEST_F(UnwinderTest, FindsTheCallsAndTheirNamesOnce) {
   EXPECT_TRUE((*unwinder)->TakeDone().empty());
 }
 
-TEST_F(UnwinderTest, NoMoreWaitThanThereIsRoomFor) {
-  ASSERT_TRUE(target_);
-  Tables tables;
-  Quality quality;
+TEST_F(NativeStacksTest, NoMoreWaitThanThereIsRoomFor) {
   const NativeCopy copy = Copy();
-  const size_t room = 3 * copy.bytes.size();
-  auto stacks = NativeStacks::Start(*target_, tables, quality, room);
-  ASSERT_TRUE(stacks);
+  const auto stacks = Start(3 * copy.bytes.size());
   // The first needs the interpreter's file to be read.
   int waiting = 0;
-  while (waiting < 10 &&
-         !NativeStacks::IsMade((*stacks)->Add(ThreadIndex{}, kEmptyStack, {}, copy)))
+  while (waiting < 10 && !NativeStacks::IsMade(stacks->Add(ThreadIndex{}, kEmptyStack, {}, copy)))
     ++waiting;
   EXPECT_EQ(waiting, 2);
-  EXPECT_EQ(quality.native_cut, 1U);
-  EXPECT_EQ((*stacks)->Wait(kLong), 0U);
-  (*stacks)->Make();
-  EXPECT_FALSE(NativeStacks::IsMade((*stacks)->Add(ThreadIndex{}, kEmptyStack, {}, copy)));
+  EXPECT_EQ(quality_.native_cut, 1U);
+  EXPECT_EQ(stacks->Wait(kLong), 0U);
+  stacks->Make();
+  EXPECT_FALSE(NativeStacks::IsMade(stacks->Add(ThreadIndex{}, kEmptyStack, {}, copy)));
 }
 
-TEST_F(UnwinderTest, AStackStandsForItselfUntilItIsMade) {
-  ASSERT_TRUE(target_);
-  Tables tables;
-  Quality quality;
-  auto stacks = NativeStacks::Start(*target_, tables, quality);
-  ASSERT_TRUE(stacks);
-  const FrameId frame = tables.Intern(
-      Frame{tables.Intern(Function{tables.Intern("<module>"), tables.Intern("<string>"), 1}), 4});
-  const std::vector<NamedFrame> frames = {{frame, true}};
-  const StackId first = (*stacks)->Add(ThreadIndex{}, kEmptyStack, frames, Copy());
-  const StackId second = (*stacks)->Add(ThreadIndex{}, kEmptyStack, frames, Copy());
-  const StackId without = (*stacks)->Add(ThreadIndex{}, kEmptyStack, frames, {});
+TEST_F(NativeStacksTest, AStackStandsForItselfUntilItIsMade) {
+  const auto stacks = Start();
+  const std::vector<NamedFrame> frames = {{frame_, true}};
+  const StackId first = stacks->Add(ThreadIndex{}, kEmptyStack, frames, Copy());
+  const StackId second = stacks->Add(ThreadIndex{}, kEmptyStack, frames, Copy());
+  const StackId without = stacks->Add(ThreadIndex{}, kEmptyStack, frames, {});
   EXPECT_FALSE(NativeStacks::IsMade(first));
-  EXPECT_EQ((*stacks)->Made(first), first);
+  EXPECT_EQ(stacks->Made(first), first);
   // What has nothing to be unwound is what Python told.
-  EXPECT_EQ(without, tables.Push(kEmptyStack, frame));
-  EXPECT_EQ(quality.native_cut, 1U);
-  EXPECT_EQ((*stacks)->Wait(kLong), 0U);
-  (*stacks)->Make();
-  for (const StackId made : {(*stacks)->Made(first), (*stacks)->Made(second)}) {
+  EXPECT_EQ(without, tables_.Push(kEmptyStack, frame_));
+  EXPECT_EQ(quality_.native_cut, 1U);
+  EXPECT_EQ(stacks->Wait(kLong), 0U);
+  stacks->Make();
+  for (const StackId made : {stacks->Made(first), stacks->Made(second)}) {
     ASSERT_TRUE(NativeStacks::IsMade(made));
     std::vector<std::string> names;
-    for (const FrameId id : tables.FramesOf(made)) {
-      names.push_back(tables.text(tables.function(tables.frame(id).function).name));
+    for (const FrameId id : tables_.FramesOf(made)) {
+      names.push_back(tables_.text(tables_.function(tables_.frame(id).function).name));
     }
     EXPECT_EQ(names.front(), "<module>");
     EXPECT_GT(names.size(), 1U) << "no C function";
   }
-  (*stacks)->Forget();
-  const StackId third = (*stacks)->Add(ThreadIndex{}, kEmptyStack, frames, Copy());
-  EXPECT_EQ((*stacks)->Made(third), third);
-  EXPECT_EQ((*stacks)->Wait(kLong), 0U);
-  (*stacks)->Make();
-  EXPECT_TRUE(NativeStacks::IsMade((*stacks)->Made(third)));
+  stacks->Forget();
+  const StackId third = stacks->Add(ThreadIndex{}, kEmptyStack, frames, Copy());
+  EXPECT_EQ(stacks->Made(third), third);
+  EXPECT_EQ(stacks->Wait(kLong), 0U);
+  stacks->Make();
+  EXPECT_TRUE(NativeStacks::IsMade(stacks->Made(third)));
 }
 
-TEST_F(UnwinderTest, WhatIsNotWaitedForIsMadeOfPythonFrames) {
-  ASSERT_TRUE(target_);
-  Tables tables;
-  Quality quality;
-  auto stacks = NativeStacks::Start(*target_, tables, quality);
-  ASSERT_TRUE(stacks);
-  const FrameId frame = tables.Intern(
-      Frame{tables.Intern(Function{tables.Intern("<module>"), tables.Intern("<string>"), 1}), 4});
+TEST_F(NativeStacksTest, WhatIsNotWaitedForIsMadeOfPythonFrames) {
+  const auto stacks = Start();
   const NativeCopy copy = Copy();
   std::vector<StackId> waiting;
   // The first needs the interpreter's file to be read.
   for (int i = 0; i < 200; ++i) {
-    waiting.push_back((*stacks)->Add(ThreadIndex{}, kEmptyStack, {{frame, true}}, copy));
+    waiting.push_back(stacks->Add(ThreadIndex{}, kEmptyStack, {{frame_, true}}, copy));
   }
-  EXPECT_GT((*stacks)->Wait(Nanoseconds(0)), 0U);
-  (*stacks)->MakeWithoutWaiting();
-  EXPECT_GT(quality.native_cut, 0U);
-  EXPECT_EQ((*stacks)->Made(waiting.back()), tables.Push(kEmptyStack, frame));
-  for (const StackId stack : waiting) EXPECT_TRUE(NativeStacks::IsMade((*stacks)->Made(stack)));
+  EXPECT_GT(stacks->Wait(Nanoseconds(0)), 0U);
+  stacks->MakeWithoutWaiting();
+  EXPECT_GT(quality_.native_cut, 0U);
+  EXPECT_EQ(stacks->Made(waiting.back()), tables_.Push(kEmptyStack, frame_));
+  for (const StackId stack : waiting) EXPECT_TRUE(NativeStacks::IsMade(stacks->Made(stack)));
   // What was under way meanwhile is nobody's.
-  (*stacks)->Forget();
-  const StackId next = (*stacks)->Add(ThreadIndex{}, kEmptyStack, {{frame, true}}, copy);
-  EXPECT_EQ((*stacks)->Wait(kLong), 0U);
-  (*stacks)->Make();
-  EXPECT_GT(tables.FramesOf((*stacks)->Made(next)).size(), 1U) << "no C function";
+  stacks->Forget();
+  const StackId next = stacks->Add(ThreadIndex{}, kEmptyStack, {{frame_, true}}, copy);
+  EXPECT_EQ(stacks->Wait(kLong), 0U);
+  stacks->Make();
+  EXPECT_GT(tables_.FramesOf(stacks->Made(next)).size(), 1U) << "no C function";
 }
 
 }  // namespace
