@@ -8,9 +8,8 @@ writes ours has to share. Tools take turns.
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import mkdtemp
@@ -18,10 +17,9 @@ from typing import Any
 
 import paths  # isort: skip
 from experiments import Plan, Row
-from observe import ToolError, spread
+from in_turns import answer_of, figures_or_failure, in_turns, seen
+from observe import spread
 from own_interpreters import Own, own_interpreters
-from running import apart
-from tracers import environment_of, seen
 
 WORKLOADS = paths.BENCH / "workloads"
 TOOLS = ("pystrobe", "VizTracer", "VizTracer with room")
@@ -32,24 +30,11 @@ TIMEOUT_S = 600
 
 def run(own: Own, tool: str, units: int) -> dict[str, Any]:
     directory = own.directory(Path(mkdtemp(prefix="timeline-")))
+    program = f"{seen(own, WORKLOADS)}/timeline.py"
     try:
-        done = subprocess.run(
-            [
-                *("taskset", "-c", str(apart()[0] or 0), *own.command),
-                *(f"{seen(own, WORKLOADS)}/timeline.py", tool, str(units), own.seen(directory)),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            env=environment_of(own),
-        )
+        return answer_of(own, (program, tool, str(units), own.seen(directory)), TIMEOUT_S)
     finally:
         shutil.rmtree(directory)
-    if done.returncode != 0:
-        raise ToolError((done.stderr.strip().splitlines() or ["no message"])[-1])
-    answer = json.loads(done.stdout)
-    assert isinstance(answer, dict)
-    return answer
 
 
 def figures(answers: list[dict[str, Any]]) -> Row:
@@ -78,26 +63,9 @@ def timelines(plan: Plan) -> list[Row]:
         if own.name not in chosen:
             continue
         for units in UNITS:
-            for tool, answers in turns(own, tools, units, plan.rounds).items():
+            runs = {tool: partial(run, own, tool, units) for tool in tools}
+            for tool, answers in in_turns(runs, plan.rounds).items():
                 row: Row = {"tool": tool, "build": own.name}
-                if isinstance(answers[0], Exception):
-                    row["failed"] = str(answers[0])
-                else:
-                    row |= figures(answers)
-                plan.say(f"  {row}")
-                rows.append(row)
+                rows.append(row | figures_or_failure(answers, figures))
+                plan.say(f"  {rows[-1]}")
     return rows
-
-
-def turns(own: Own, tools: list[str], units: int, rounds: int) -> dict[str, list[Any]]:
-    """Of each tool its answers, or the failure as the only one."""
-    answers: dict[str, list[Any]] = {tool: [] for tool in tools}
-    for _ in range(rounds):
-        for tool in tools:
-            if answers[tool] and isinstance(answers[tool][-1], Exception):
-                continue
-            try:
-                answers[tool].append(run(own, tool, units))
-            except (ToolError, subprocess.TimeoutExpired) as failure:
-                answers[tool] = [failure]
-    return answers

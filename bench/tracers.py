@@ -7,20 +7,15 @@ tracer (workloads/traced.py). Tools take turns.
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-from functools import cache
-from pathlib import Path
+from functools import partial
 from statistics import median
 from typing import Any
 
 import paths  # isort: skip
 from experiments import Plan, Row
-from observe import ToolError, spread
+from in_turns import answer_of, figures_or_failure, in_turns, seen
+from observe import spread
 from own_interpreters import Own, own_interpreters
-from running import apart
 
 PROGRAM = paths.BENCH / "workloads" / "traced.py"
 #: Of each workload as many units as take some 50 ms alone.
@@ -42,42 +37,9 @@ def tools_for(own: Own, workload: str) -> list[str]:
     return [name for name in names if workload == "fib" or name in OF_INTEREST]
 
 
-@cache
-def seen(own: Own, path: Path) -> str:
-    """A file or directory of ours, where the interpreter sees it."""
-    if not own.root:
-        return str(path)
-    copy = own.directory(path) / path.name
-    shutil.copytree(path, copy) if path.is_dir() else shutil.copy(path, copy)
-    return own.seen(copy)
-
-
-def environment_of(own: Own) -> dict[str, str]:
-    """With the peers that there are for it."""
-    environment = own.environment()
-    peers = paths.PEERS / f"tracers-{own.name}"
-    parts = [environment.get("PYTHONPATH", ""), seen(own, peers) if peers.exists() else ""]
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, parts))
-    return environment
-
-
 def run(own: Own, tool: str, workload: str, quick: bool) -> dict[str, Any]:
     units = max(1, UNITS[workload] // (10 if quick else 1))
-    done = subprocess.run(
-        [
-            *("taskset", "-c", str(apart()[0] or 0), *own.command),
-            *(seen(own, PROGRAM), tool, workload, str(units), str(REPEATS)),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        env=environment_of(own),
-    )
-    if done.returncode != 0:
-        raise ToolError((done.stderr.strip().splitlines() or ["no message"])[-1])
-    answer = json.loads(done.stdout)
-    assert isinstance(answer, dict)
-    return answer
+    return answer_of(own, (seen(own, PROGRAM), tool, workload, str(units), str(REPEATS)), TIMEOUT_S)
 
 
 def figures(answers: list[dict[str, Any]]) -> Row:
@@ -97,20 +59,6 @@ def figures(answers: list[dict[str, Any]]) -> Row:
     return row
 
 
-def turns(own: Own, workload: str, names: list[str], rounds: int) -> dict[str, list[Any]]:
-    """Of each tool its answers, or the failure as the only one."""
-    answers: dict[str, list[Any]] = {name: [] for name in names}
-    for _ in range(rounds):
-        for name in names:
-            if answers[name] and isinstance(answers[name][-1], Exception):
-                continue
-            try:
-                answers[name].append(run(own, name, workload, rounds <= 2))
-            except (ToolError, subprocess.TimeoutExpired) as failure:
-                answers[name] = [failure]
-    return answers
-
-
 def tracers(plan: Plan) -> list[Row]:
     chosen = {one.name for one in plan.interpreters}
     rows = []
@@ -123,12 +71,10 @@ def tracers(plan: Plan) -> list[Row]:
                 for name in tools_for(own, workload)
                 if not plan.only_tools or name in plan.only_tools
             ]
-            for name, answers in turns(own, workload, names, plan.rounds).items():
+            quick = plan.rounds <= 2
+            runs = {name: partial(run, own, name, workload, quick) for name in names}
+            for name, answers in in_turns(runs, plan.rounds).items():
                 row: Row = {"tool": name, "build": own.name, "workload": workload}
-                if isinstance(answers[0], Exception):
-                    row["failed"] = str(answers[0])
-                else:
-                    row |= figures(answers)
-                plan.say(f"  {row}")
-                rows.append(row)
+                rows.append(row | figures_or_failure(answers, figures))
+                plan.say(f"  {rows[-1]}")
     return rows
