@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from call_tracing import Way, each_engine, told
@@ -31,15 +32,20 @@ other.join()
 """
 
 
+def told_by(clock: str, way: Way, code: str) -> Any:
+    """What ``code`` prints of ``tracer``, which has traced PROGRAM's work by that clock."""
+    return told(way, f"{PROGRAM}\ntracer = traced(work, clock={clock!r})\n{code}")
+
+
 @each_engine
 def test_elapsed_time_alone_is_what_it_is_with_both(way: Way) -> None:
-    said = told(
+    said = told_by(
+        "wall",
         way,
-        f"""{PROGRAM}
-tracer = traced(work, clock="wall")
+        """
 facts = tracer._tracer.facts()
-rows = {{row.function: row for row in tracer.stats()}}
-corrected = {{row.function: row for row in tracer.stats(corrected=True)}}
+rows = {row.function: row for row in tracer.stats()}
+corrected = {row.function: row for row in tracer.stats(corrected=True)}
 try:
     tracer.stats(sort="self_cpu")
 except ValueError as error:
@@ -62,10 +68,10 @@ print(json.dumps([facts["cpu_clock"], facts["clock_looks"], rows["nap"].self, ro
 
 @each_engine
 def test_cpu_time_first(way: Way) -> None:
-    said = told(
+    said = told_by(
+        "cpu",
         way,
-        f"""{PROGRAM}
-tracer = traced(work, clock="cpu")
+        """
 print(json.dumps([tracer.stats()[0].function, tracer.stats(sort="self")[0].function,
     tracer.profile().report().mode, tracer.profile().report().functions[0].name,
     str(tracer.profile()), tracer.profile().report(mode="wall").functions[0].name]))

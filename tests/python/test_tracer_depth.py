@@ -71,6 +71,12 @@ def told_and_true(tracer, depth):
 """
 
 
+def assert_told_is_true(way: Way, code: str) -> None:
+    """Of what ``code`` prints: told_and_true()."""
+    ours, theirs = told(way, COUNTING + code)
+    assert ours == theirs
+
+
 @each_engine
 @pytest.mark.parametrize("timeline", [False, True])
 def test_counts_and_what_is_left_out_are_those_of_the_program(way: Way, timeline: bool) -> None:
@@ -152,9 +158,9 @@ print(json.dumps([running, told_and_true(tracer, 2)]))
 
 @each_engine
 def test_it_is_counted_in_each_thread(way: Way) -> None:
-    said = told(
+    assert_told_is_true(
         way,
-        f"""{COUNTING}
+        """
 def both():
     threads = [threading.Thread(target=fib, args=(1, 9)) for _ in range(3)]
     for thread in threads: thread.start()
@@ -163,15 +169,13 @@ tracer = traced(both, max_depth=3, stdlib=False)
 print(json.dumps(told_and_true(tracer, 3)))
 """,
     )
-    ours, theirs = said
-    assert ours == theirs
 
 
 @each_engine
 def test_what_is_left_out_otherwise_is_no_level(way: Way) -> None:
-    said = told(
+    assert_told_is_true(
         way,
-        f"""{COUNTING}
+        """
 def between(depth):
     fib(depth, 6)
     leaf(depth)
@@ -185,8 +189,6 @@ for key in [key for key in AT if key[0] == "leaf"]:
 print(json.dumps(told_and_true(tracer, 3)))
 """,
     )
-    ours, theirs = said
-    assert ours == theirs
 
 
 @each_engine
