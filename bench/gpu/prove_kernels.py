@@ -92,7 +92,7 @@ def prove_paths() -> None:
     by_function: dict[str, set[str]] = {}
     for work in found.gpu.sums:
         for frame in work.frames:
-            by_function.setdefault(frame.function.rsplit(".", 1)[-1], set()).add(work.kernel.short_name)
+            by_function.setdefault(frame.function.rsplit(".", 1)[-1], set()).add(work.short_name)
     check("the product's kernel is the product's", any("gemm" in k or "cutlass" in k or "xmma" in k
           for k in by_function.get("product", ())), by_function.get("product"))
     check("backward's kernels are backward's", bool(by_function.get("<autograd thread>")),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import overload
 
 from pystrobe._errors import InvalidArgumentError
+from pystrobe._gpu_report import GpuReport
 from pystrobe._profile import Profile
 from pystrobe._report import FunctionTimes
 
@@ -199,19 +200,22 @@ def key_averages(profile: Profile) -> Averages:
             if row.on_device:
                 row.count = function.self.gpu_count
                 row.self_cuda_time_total = row.cuda_time_total
-        for launcher, spent in _launched_by(profile).items():
-            if launcher in rows:
-                rows[launcher].self_cuda_time_total = spent * _US
+        _add_launched(profile.gpu, rows)
     return Averages(list(rows.values()), cpu_total, cuda_total, has_cuda=profile.gpu is not None)
 
 
-def _launched_by(profile: Profile) -> dict[tuple[str, str, int], int]:
-    """Nanoseconds of the device's, by the function that put the work on it."""
-    spent: dict[tuple[str, str, int], int] = {}
-    for work in profile.gpu.sums if profile.gpu is not None else ():
+def _add_launched(gpu: GpuReport, rows: dict[tuple[str, str, int], FunctionAverage]) -> None:
+    """What each function has put on a device itself."""
+    first_lines: dict[tuple[str, str], list[int]] = {}
+    for name, file, first_line in rows:
+        first_lines.setdefault((name, file), []).append(first_line)
+    for work in gpu.sums:
         if not work.frames:
             continue
-        innermost = work.frames[-1]
-        place = (innermost.function, innermost.file, innermost.first_line)
-        spent[place] = spent.get(place, 0) + work.total_ns
-    return spent
+        last = work.frames[-1]
+        # Of functions of one name in one file, the one that the line is in.
+        lines = first_lines.get((last.function, last.file), [])
+        begin = max((line for line in lines if line <= last.line), default=None)
+        if begin is not None:
+            row = rows[last.function, last.file, begin]
+            row.self_cuda_time_total += work.total_ns * _US

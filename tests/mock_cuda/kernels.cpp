@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels. One called sleep_N takes N nanoseconds.
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <deque>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "tests/mock_cuda/stream.h"
@@ -89,6 +92,25 @@ EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned grid_x, uns
              .block = {block_x, block_y, block_z},
              .dynamic_shared = shared});
   return seen.Exit(Launch(seen, function, stream, arguments));
+}
+
+/// Launches kernels from a thread as PyTorch's autograd has them: the interpreter knows it, but it
+/// runs no Python, and has let go of the GIL. Returns when it has ended.
+EXPORT void mock_launch_without_frames(CUfunction kernel, uint64_t count) {
+  std::thread([&] {
+    const auto python = [](const char* name) { return dlsym(RTLD_DEFAULT, name); };
+    const auto state = reinterpret_cast<int (*)()>(python("PyGILState_Ensure"))();
+    void* const saved = reinterpret_cast<void* (*)()>(python("PyEval_SaveThread"))();
+    CUcontext context = nullptr;
+    cuDevicePrimaryCtxRetain(&context, 0);
+    cuCtxSetCurrent(context);
+    for (uint64_t i = 0; i < count; ++i) {
+      cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
+    }
+    cuCtxSynchronize();
+    reinterpret_cast<void (*)(void*)>(python("PyEval_RestoreThread"))(saved);
+    reinterpret_cast<void (*)(int)>(python("PyGILState_Release"))(state);
+  }).join();
 }
 
 }  // namespace mock_cuda

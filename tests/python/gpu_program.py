@@ -37,6 +37,13 @@ def launch(microseconds: float, stream: int = 0) -> None:
     assert _cuda.cuLaunchKernel(kernel, *one, ctypes.c_void_p(stream), None, None) == 0
 
 
+def launch_without_frames(count: int) -> None:
+    """By a thread that has a state, and no Python frames; returns when that has ended."""
+    kernel = ctypes.c_void_p()
+    assert _cuda.cuModuleGetFunction(ctypes.byref(kernel), None, b"sleep_5000") == 0
+    _cuda.mock_launch_without_frames(kernel, ctypes.c_uint64(count))
+
+
 def synchronize(stream: int = 0) -> None:
     assert _cuda.cuStreamSynchronize(ctypes.c_void_p(stream)) == 0
 

@@ -178,8 +178,30 @@ def test_compare_tells_which_differ() -> None:
     slow, *others = eval(said[1])
     assert slow.startswith("x1.8") or slow.startswith("x1.9")
     assert sorted(others) == ["fastest", "no difference seen"]
-    assert " ".join(said[2].split()) == "GPU time noise launch (CPU) samples against the fastest"
-    assert len(said) == 6
+    head = "GPU time noise launch (CPU) launches samples against the fastest"
+    assert " ".join(said[2].split()) == head
+    assert [line.split(":")[0] for line in said[6:]] == ["slow", "fast", "same"]
+    assert said[6].startswith("slow: sleep_8")
+
+
+def test_compare_tells_what_is_behind_each() -> None:
+    said = run(
+        """
+        t.begin()
+        three = lambda: [t.launch(5) for _ in range(3)]
+        both = {"three": three, "two": lambda: (t.launch(7), t.launch(9))}
+        result = gpu.compare(both, max_noise=1)
+        print([dict(works) for works in result.works])
+        print(result)
+        import ctypes
+        ctypes.CDLL("libcupti.so.13").mock_cupti_hold(1)
+        result = gpu.compare(both, max_noise=1)
+        print(result.works, [row.split()[-4] for row in str(result).splitlines()[1:]])
+        """
+    ).splitlines()
+    assert said[0] == "[{'sleep_5000': 3}, {'sleep_9000': 1, 'sleep_7000': 1}]"
+    assert said[-3:-1] == ["three: 3 x sleep_5000", "two: sleep_9000, sleep_7000"]
+    assert said[-1].startswith("None ['-', ")
 
 
 def test_too_few_samples_have_no_verdict() -> None:

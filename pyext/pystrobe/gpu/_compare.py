@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pystrobe import _core
-from pystrobe._errors import InvalidArgumentError
+from pystrobe._errors import GpuError, InvalidArgumentError
 from pystrobe.gpu._format import format_noise, format_seconds, format_table
 from pystrobe.gpu._measure import Measurement, MeasureOptions, measure_in_turn
+from pystrobe.gpu._trace import works_of
 
 # Of all pairs together: which is the fastest is known only afterwards.
 _SIGNIFICANCE = 0.01
@@ -26,6 +27,9 @@ class Comparison:
     """What :func:`compare` found: ``measurements`` in the order given."""
 
     measurements: tuple[Measurement, ...]
+    works: tuple[Mapping[str, int], ...] | None = None
+    """What one call of each puts on the device: kernels, copies and sets by their short names, with
+    how many; ``None`` where CUPTI is not to be had."""
 
     @property
     def fastest(self) -> Measurement:
@@ -56,19 +60,24 @@ class Comparison:
 
     def table(self) -> str:
         """For a terminal."""
-        head = ["", "GPU time", "noise", "launch (CPU)", "samples", "against the fastest"]
+        head = ["", "GPU time", "noise", "launch (CPU)", "launches", "samples"]
         rows = [
             [
                 one.name,
                 format_seconds(one.gpu.median),
                 format_noise(one.gpu.noise, one.gpu.count),
                 format_seconds(one.cpu.median),
+                "-" if self.works is None else str(sum(self.works[place].values())),
                 str(one.gpu.count),
                 self.verdict(one),
             ]
-            for one in self.measurements
+            for place, one in enumerate(self.measurements)
         ]
-        return format_table(head, rows)
+        lines = [format_table([*head, "against the fastest"], rows)]
+        for one, works in zip(self.measurements, self.works or ()):
+            named = (name if count == 1 else f"{count} x {name}" for name, count in works.items())
+            lines.append(f"{one.name}: {', '.join(named) or 'nothing on the device'}")
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         return self.table()
@@ -78,7 +87,8 @@ def compare(
     functions: Mapping[str, Callable[..., object]], *arguments: object, **options: Any
 ) -> Comparison:
     """Measures several functions, a sample of each in turn, so that what changes meanwhile changes
-    for all of them, and tells whether they differ.
+    for all of them, and tells whether they differ; and, by a call more of each, which kernels are
+    behind them.
 
     >>> print(gpu.compare({"square": torch.square, "a*a": lambda a: a * a}, x))
 
@@ -90,4 +100,9 @@ def compare(
     bound: dict[str, Callable[[], object]] = {
         name: functools.partial(function, *arguments) for name, function in functions.items()
     }
-    return Comparison(tuple(measure_in_turn(bound, MeasureOptions(**options))))
+    measurements = tuple(measure_in_turn(bound, MeasureOptions(**options)))
+    try:
+        works = tuple(works_of(call) for call in bound.values())
+    except GpuError:  # CUPTI is not there, or another profiler has it
+        works = None
+    return Comparison(measurements, works)

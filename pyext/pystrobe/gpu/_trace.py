@@ -7,6 +7,7 @@ import glob
 import os
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from pystrobe import _core
@@ -119,3 +120,23 @@ def _watching(engine: Any) -> Any:
                 _core.gpu_leave_backward(path)
 
     return WatchedEngine()
+
+
+def works_of(run: Callable[[], object]) -> dict[str, int]:
+    """What one call puts on the devices: kernels, copies and sets by their short names, with how
+    many, in the order of their time.
+
+    :raises GpuError: as :class:`Trace`.
+    """
+    from pystrobe._profile import Profile
+
+    trace = Trace(timeline=False)
+    try:
+        run()
+    finally:
+        work = trace.stop()
+    found = Profile(_core.gpu_recording(work)).gpu
+    works: dict[str, int] = {}
+    for kernel in found.kernels if found is not None else ():
+        works[kernel.short_name] = works.get(kernel.short_name, 0) + kernel.count
+    return works

@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiler(gpu=True): kernels and the Python calls that launched them, with the mocks of the driver
+and of CUPTI."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import Any
+
+import pytest
+from on_mock_gpu import run, start
+
+# What programs below have in common: their works as [path, kernel, count, ns].
+PREAMBLE = """
+import threading
+t.begin()
+
+def works(profile):
+    return [
+        [[f.function for f in w.frames], w.short_name, w.count, w.total_ns]
+        for w in profile.gpu.sums
+    ]
+
+def leaf(microseconds=5):
+    t.launch(microseconds)
+
+def many(count):
+    for _ in range(count):
+        leaf()
+"""
+
+
+def traced(program: str, **environment: str) -> Any:
+    """What ``program`` prints, as JSON."""
+    return json.loads(run(PREAMBLE + textwrap.dedent(program), **environment).splitlines()[-1])
+
+
+def test_every_launch_is_charged_to_its_path() -> None:
+    found = traced(
+        """
+        def generated():
+            for _ in range(3):
+                leaf()
+                yield
+        class Made:
+            def __init__(self):
+                leaf()
+        with pystrobe.Profiler(mode="gpu") as profiler:
+            many(100)
+            list(generated())
+            Made()
+            leaf(20)
+            [leaf() for _ in "ab"]
+        print(json.dumps([works(profiler.profile), profiler.profile.gpu.quality.__dict__]))
+        """
+    )
+    paths, quality = found
+    kernels = {(tuple(path[1:-1]), kernel): (count, ns) for path, kernel, count, ns in paths}
+    assert kernels[("many", "leaf"), "sleep_5000"] == (100, 500_000)
+    assert kernels[("generated", "leaf"), "sleep_5000"] == (3, 15_000)
+    assert kernels[("leaf",), "sleep_20000"] == (1, 20_000)
+    made = [path for path in kernels if path[0][0].endswith("__init__")]
+    assert len(made) == 1
+    assert all(path[0] == "<module>" and path[-1] == "launch" for path, *_ in paths)
+    assert quality["kernel_launches"] == quality["records"] == 107
+    assert quality["unmatched"] == quality["dropped"] == quality["failed"] == 0
+    assert "CUPTI 13.0" in quality["source"]
+
+
+def test_threads_have_paths_of_their_own_and_lines_tell_launches_apart() -> None:
+    found = traced(
+        """
+        def work():
+            t.begin()
+            leaf()
+            leaf()
+        with pystrobe.Profiler(mode="gpu") as profiler:
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            [thread.start() for thread in threads]
+            [thread.join() for thread in threads]
+        sums = profiler.profile.gpu.sums
+        print(json.dumps([[w.frames[-3].function, w.frames[-3].line, w.count] for w in sums]))
+        """
+    )
+    assert [(function, count) for function, _, count in found] == [("work", 4), ("work", 4)]
+    first, second = (line for _, line, _ in found)
+    assert second == first + 1
+
+
+def test_code_that_comes_and_goes_is_not_mistaken() -> None:
+    """Functions made one after the other, most at the address of the one before."""
+    found = traced(
+        """
+        import gc
+        addresses = set()
+        with pystrobe.Profiler(mode="gpu") as profiler:
+            for i in range(200):
+                names = {"t": t}
+                exec(f"def own_{i}():\\n    t.launch(5)\\nown_{i}()", names)
+                addresses.add(id(names[f"own_{i}"].__code__))
+                del names
+                gc.collect()
+        names = [w.frames[-2].function for w in profiler.profile.gpu.sums]
+        print(json.dumps([names, len(addresses)]))
+        """
+    )
+    names, addresses = found
+    assert addresses < 100, "the addresses were used again"
+    assert sorted(names) == sorted(f"own_{i}" for i in range(200))
+
+
+def test_a_region_stands_in_the_path() -> None:
+    found = traced(
+        """
+        def step():
+            leaf()
+            with pystrobe.region("forward"):
+                leaf()
+        with pystrobe.Profiler(mode="gpu") as profiler:
+            for _ in range(10):
+                step()
+        print(json.dumps(works(profiler.profile)))
+        """
+    )
+    paths = sorted((tuple(path[1:-1]), count) for path, _, count, _ in found)
+    assert paths == [(("step", "forward", "leaf"), 10), (("step", "leaf"), 10)]
+
+
+def test_cpu_time_and_the_gpus_are_in_one_recording() -> None:
+    found = traced(
+        """
+        def spin():
+            begin = time.thread_time()
+            while time.thread_time() - begin < 0.2:
+                pass
+        with pystrobe.Profiler(gpu=True) as profiler:
+            spin()
+            many(50)
+        profile = profiler.profile
+        cpu = profile.report(mode="cpu")
+        gpu_ns = {f.name: f.total.gpu_ns for f in profile.report(mode="gpu").functions}
+        rows = {row.key.split(" ")[0]: row for row in profiler.key_averages()}
+        averages = {
+            name: [row.count, row.self_cpu_time_total, row.self_cuda_time_total,
+                   row.cuda_time_total]
+            for name, row in rows.items()
+        }
+        print(json.dumps([{f.name: f.self.cpu_ns for f in cpu.functions}, gpu_ns, averages]))
+        """
+    )
+    cpu, gpu, averages = found
+    assert 150e6 < cpu["spin"] < 250e6
+    assert "sleep_5000" not in cpu
+    assert gpu["many"] == gpu["leaf"] == gpu["launch"] == gpu["sleep_5000"] == 250_000
+    assert averages["sleep_5000"] == [50, 0.0, 250.0, 250.0]
+    assert averages["launch"][2:] == [250.0, 250.0]
+    assert averages["many"][2:] == [0.0, 250.0]
+    assert averages["spin"][1] == pytest.approx(200_000, rel=0.25)
+    assert averages["spin"][0] is None
+
+
+def test_a_schedule_makes_a_profile_of_its_steps() -> None:
+    found = traced(
+        """
+        seen = []
+        schedule = gpu.schedule(wait=1, warmup=1, active=2, repeat=2)
+        with pystrobe.Profiler(
+            mode="gpu",
+            schedule=schedule,
+            on_trace_ready=lambda p: seen.append(p.profile.gpu.quality.kernel_launches),
+        ) as profiler:
+            for step in range(12):
+                many(10 + step)
+                profiler.step()
+        print(json.dumps([seen, [w.count for w in profiler.profile.gpu.sums]]))
+        """
+    )
+    assert found == [[12 + 13, 16 + 17], [16 + 17]]
+
+
+def test_a_schedule_that_ends_early_gives_what_there_is() -> None:
+    found = traced(
+        """
+        schedule = gpu.schedule(active=5, wait=1)
+        with pystrobe.Profiler(mode="gpu", schedule=schedule) as profiler:
+            for _ in range(3):
+                many(10)
+                profiler.step()
+            many(10)
+        print(profiler.profile.gpu.quality.records)
+        """
+    )
+    assert found == 30
+
+
+def test_a_schedule_that_records_nothing_says_so() -> None:
+    said = run(
+        PREAMBLE
+        + textwrap.dedent(
+            """
+            with pystrobe.Profiler(mode="gpu", schedule=gpu.schedule(wait=5, active=1)) as p:
+                p.step()
+            try:
+                p.profile
+            except pystrobe.Error as error:
+                print(error)
+            """
+        )
+    )
+    assert "recorded nothing until step 1" in said
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("gpu.schedule(active=0)", "active is 0"),
+        ("gpu.schedule(active=1, wait=-1)", "wait is -1"),
+        ("pystrobe.Profiler(mode='gpu', rate=100)", "the rate is 100"),
+        ("pystrobe.Profiler(timeline=True)", "timeline=True without a GPU"),
+        ("pystrobe.Profiler(mode='gpu', native=True)", "native=True with mode='gpu'"),
+        ("pystrobe.Profiler(gpu=True).step()", "has no schedule"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(call: str, words: str) -> None:
+    said = run(
+        f"""
+        try:
+            {call}
+        except pystrobe.Error as error:
+            print(error)
+        """,
+        driver=False,
+    )
+    assert words in said
+
+
+def test_schedules_of_torch_serve_as_well() -> None:
+    found = traced(
+        """
+        import enum
+        class ProfilerAction(enum.Enum):
+            NONE = 0
+            WARMUP = 1
+            RECORD = 2
+            RECORD_AND_SAVE = 3
+        actions = [ProfilerAction.WARMUP, ProfilerAction.RECORD_AND_SAVE, ProfilerAction.NONE]
+        with pystrobe.Profiler(mode="gpu", schedule=lambda step: actions[step]) as profiler:
+            many(3)
+            profiler.step()
+            many(4)
+            profiler.step()
+        print(profiler.profile.gpu.quality.records)
+        """
+    )
+    assert found == 4
+
+
+def test_where_another_profiler_has_cupti_the_rest_is_sampled() -> None:
+    said, warned = start(
+        PREAMBLE
+        + textwrap.dedent(
+            """
+            import ctypes
+            ctypes.CDLL("libcupti.so.13").mock_cupti_hold(1)
+            with pystrobe.Profiler(gpu=True) as profiler:
+                many(3)
+            print(profiler.profile.gpu)
+            try:
+                pystrobe.Profiler(mode="gpu").start()
+            except pystrobe.GpuError as error:
+                print(error)
+            """
+        ),
+        True,
+        {},
+    )
+    assert said.splitlines()[0] == "None"
+    assert "Another profiler has CUPTI" in said
+    assert "RuntimeWarning: the GPU is not profiled" in warned
+    assert "Another profiler has CUPTI" in warned
+
+
+def test_without_a_gpu_the_rest_is_sampled() -> None:
+    said, warned = start(
+        """
+        with pystrobe.Profiler(gpu=True) as profiler:
+            sum(range(100_000))
+        print(profiler.profile.gpu)
+        """,
+        False,
+        {},
+    )
+    assert said == "None"
+    assert "there is no CUDA driver" in warned
+
+
+def test_one_profiler_after_the_other() -> None:
+    found = traced(
+        """
+        counts = []
+        for i in range(5):
+            with pystrobe.Profiler(mode="gpu") as profiler:
+                many(10 + i)
+            counts.append(profiler.profile.gpu.quality.records)
+            many(3)
+        print(json.dumps(counts))
+        """
+    )
+    assert found == [10, 11, 12, 13, 14]
+
+
+def test_a_child_made_by_fork_goes_on() -> None:
+    found = traced(
+        """
+        import gc, os
+        with pystrobe.Profiler(mode="gpu") as profiler:
+            many(5)
+            child = os.fork()
+            if child == 0:
+                exec("def made(): pass\\nmade()", {})
+                gc.collect()
+                os._exit(0)
+            status = os.waitpid(child, 0)[1]
+            many(5)
+        print(json.dumps([status, profiler.profile.gpu.quality.records]))
+        """
+    )
+    assert found == [0, 10]
+
+
+AUTOGRAD = """
+class Engine:
+    def run_backward(self, count):
+        t.launch_without_frames(count)
+
+class Variable:
+    _execution_engine = Engine()
+
+class Torch:
+    class autograd:
+        Variable = Variable
+
+sys.modules["torch"] = Torch
+engine = Variable._execution_engine
+
+def backward(count):
+    return Variable._execution_engine.run_backward(count)
+"""
+
+
+def test_what_autograds_threads_launch_is_charged_to_who_waits_for_them() -> None:
+    found = traced(
+        AUTOGRAD
+        + textwrap.dedent(
+            """
+            with pystrobe.Profiler(mode="gpu") as profiler:
+                is_watched = Variable._execution_engine is not engine
+                backward(7)
+                t.launch_without_frames(2)
+            restored = Variable._execution_engine is engine
+            print(json.dumps([is_watched, restored, works(profiler.profile)]))
+            """
+        )
+    )
+    is_watched, restored, sums = found
+    assert is_watched
+    assert restored
+    counts = {tuple(path): count for path, _, count, _ in sums}
+    assert counts.pop(()) == 2, "nobody waited for these"
+    (((first, called, *rest), count),) = counts.items()
+    assert (first, called, count) == ("<module>", "backward", 7)
+    assert rest[-1] == "<autograd thread>"
+
+
+def test_where_two_wait_for_autograd_neither_is_charged() -> None:
+    found = traced(
+        AUTOGRAD
+        + textwrap.dedent(
+            """
+            with pystrobe.Profiler(mode="gpu") as profiler:
+                path = pystrobe._core.gpu_enter_backward()
+                backward(7)
+                pystrobe._core.gpu_leave_backward(path)
+                backward(1)
+            print(json.dumps(works(profiler.profile)))
+            """
+        )
+    )
+    counts = {bool(path): count for path, _, count, _ in found}
+    assert counts == {False: 7, True: 1}
