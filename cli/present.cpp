@@ -8,8 +8,7 @@
 
 #include "cli/message.h"
 #include "profiler/base/write_all.h"
-#include "profiler/print/quality.h"
-#include "profiler/print/table.h"
+#include "profiler/print/report.h"
 #include "profiler/write/fd_output.h"
 
 namespace pystrobe::cli {
@@ -21,11 +20,12 @@ std::string WorkingDirectory() {
   return error ? std::string() : path.string();
 }
 
-Result<Profile> FoldFor(const store::StrobeFile& recording, const View& view, bool include_idle) {
-  return Fold(recording, {.thread = view.thread,
-                          .since_ns = view.since_ns,
-                          .until_ns = view.until_ns,
-                          .include_idle = include_idle});
+FoldOptions FoldFor(const View& view, Mode mode) {
+  return {.thread = view.thread,
+          .since_ns = view.since_ns,
+          .until_ns = view.until_ns,
+          .include_idle = view.idle,
+          .work = WorkOf(mode)};
 }
 
 bool WriteOutput(OutputFile& output, const Profile& profile, Mode mode,
@@ -50,18 +50,15 @@ bool WriteOutput(OutputFile& output, const Profile& profile, Mode mode,
 /// WriteOutput of `profile`, or of one folded anew where the format asks for it.
 bool FoldAndWrite(OutputFile& output, const store::StrobeFile& recording, const Profile& profile,
                   Mode mode, const PresentOptions& options) {
-  const Profile* wanted = &profile;
-  Result<Profile> with_idle;
-  // The page has a switch of its own for idle threads.
-  if (output.request().format == write::Format::kHtml && !options.view.idle) {
-    with_idle = FoldFor(recording, options.view, true);
-    if (!with_idle) {
-      PrintError(Wrap(with_idle.error(), "{}", output.request().Name()).error());
-      return false;
-    }
-    wanted = &*with_idle;
+  const FoldOptions printed = FoldFor(options.view, mode);
+  const FoldOptions wanted = write::FoldOptionsFor(output.request().format, recording, printed);
+  if (wanted == printed) return WriteOutput(output, profile, mode, options);
+  const Result<Profile> folded = Fold(recording, wanted);
+  if (!folded) {
+    PrintError(Wrap(folded.error(), "{}", output.request().Name()).error());
+    return false;
   }
-  return WriteOutput(output, *wanted, mode, options);
+  return WriteOutput(output, *folded, mode, options);
 }
 
 /// False when the table cannot be written; a reader that went away wanted no more of it.
@@ -69,15 +66,16 @@ bool PrintTable(const store::StrobeFile& recording, const Profile& profile, Mode
                 const PresentOptions& options, bool table) {
   const int fd = table ? options.table_fd : STDERR_FILENO;
   const print::Terminal terminal = print::DescribeTerminal(fd, kProcessEnvironment);
-  std::string text;
-  if (table) {
-    text = print::FormatTable(profile, {mode, options.view.top, terminal, WorkingDirectory()});
-    text += "\n";
-  }
   const View& view = options.view;
-  const bool part = view.thread || view.since_ns > 0 || view.until_ns;
-  text += print::FormatQuality(recording.metadata(), recording.quality(),
-                               {terminal.width, part, recording.cut_off()});
+  const std::string how_to_show_gpu =
+      fmt::format("pystrobe report {} --gpu", options.file.empty() ? "FILE" : options.file);
+  const std::string text = print::FormatReport(
+      profile, {.table = {mode, view.top, terminal, WorkingDirectory()},
+                .with_table = table,
+                .of_a_part = view.thread || view.since_ns > 0 || view.until_ns,
+                .thread = view.thread,
+                .cut_off = recording.cut_off(),
+                .how_to_show_gpu = view.mode ? std::string_view() : how_to_show_gpu});
   const auto written = WriteAll(fd, text);
   if (written || written.error().closed) return true;
   PrintError(Wrap(written.error().error, "the table").error());
@@ -89,12 +87,12 @@ bool PrintTable(const store::StrobeFile& recording, const Profile& profile, Mode
 bool Present(const store::StrobeFile& recording, std::vector<OutputFile>& outputs,
              const PresentOptions& options) {
   const bool of_part = options.view.since_ns > 0 || options.view.until_ns;
-  const auto mode = ChooseMode(recording.metadata(), options.view.mode, of_part);
+  const auto mode = ChooseMode(recording, options.view.mode, of_part);
   if (!mode) {
     PrintError(mode.error());
     return false;
   }
-  auto profile = FoldFor(recording, options.view, options.view.idle);
+  auto profile = Fold(recording, FoldFor(options.view, *mode));
   if (!profile) {
     PrintError(profile.error());
     return false;

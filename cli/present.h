@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cli/command_line.h"
@@ -15,6 +16,7 @@ namespace pystrobe::cli {
 
 struct PresentOptions {
   View view;
+  std::string file;          ///< that was read; may be empty
   bool quiet = false;        ///< neither table nor "wrote" lines
   bool table = true;         ///< table and quality line
   bool table_is_all = true;  ///< else a table_fd that the caller closed says: files only

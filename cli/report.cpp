@@ -26,7 +26,8 @@ int Report(const ReportOptions& options) {
     PrintError(outputs.error());
     return ExitCodeFor(outputs.error());
   }
-  const PresentOptions present{.view = options.view, .table = outputs->empty()};
+  const PresentOptions present{
+      .view = options.view, .file = options.file, .table = outputs->empty()};
   return Present(**recording, *outputs, present) ? kExitOk : kExitFailure;
 }
 

@@ -43,9 +43,15 @@ Result<View> UnderstandView(const RawOptions& raw) {
   if (!raw.mode.empty()) {
     view.mode = ModeByName(raw.mode);
     if (!view.mode) {
-      return Usage("It is one of wall, cpu, gil.", "mode '{}' is not known", raw.mode);
+      return Usage("It is one of wall, cpu, gil; of what a GPU did also gpu.",
+                   "mode '{}' is not known", raw.mode);
     }
   }
+  if (raw.gpu && view.mode.value_or(Mode::kGpu) != Mode::kGpu) {
+    return Usage("Leave one of them out.", "--gpu is short for --mode gpu, not for --mode {}",
+                 raw.mode);
+  }
+  if (raw.gpu) view.mode = Mode::kGpu;
   view.idle = raw.idle;
   if (!raw.thread.empty()) view.thread = raw.thread;
   if (!raw.top.empty()) {
@@ -190,7 +196,7 @@ Result<TraceOptions> UnderstandTrace(const RawOptions& raw) {
     return Usage("It is one of wall, cpu.",
                  "traced calls do not tell who had the interpreter's lock: --mode gil");
   }
-  if (!raw.mode.empty() && !ModeByName(raw.mode)) {
+  if (!raw.mode.empty() && raw.mode != "wall" && raw.mode != "cpu") {
     return Usage("It is one of wall, cpu.", "mode '{}' is not known", raw.mode);
   }
   if (raw.idle) {
@@ -252,6 +258,10 @@ Result<RecordOptions> UnderstandRecord(const RawOptions& raw) {
   auto view = UnderstandView(raw);
   if (!view) return std::unexpected(view.error());
   options.view = *std::move(view);
+  if (options.view.mode == Mode::kGpu) {
+    return Usage("It is one of wall, cpu, gil.",
+                 "samples of threads do not tell what a GPU did: --mode gpu");
+  }
   auto outputs = UnderstandOutputs(raw);
   if (!outputs) return std::unexpected(outputs.error());
   options.outputs = *std::move(outputs);

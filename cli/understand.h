@@ -22,7 +22,7 @@ struct RawOptions {
   bool builtins = false, no_stdlib = false, timeline = false;
   std::vector<std::string> include, exclude;
   std::string format, mode, unit, thread, since, until, top;
-  bool force = false, quiet = false, idle = false, json = false, locals = false;
+  bool gpu = false, force = false, quiet = false, idle = false, json = false, locals = false;
 };
 
 /// "pystrobe: message", and what to do instead.

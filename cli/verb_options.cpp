@@ -161,11 +161,14 @@ void AddRecording(CLI::App& app, RawOptions& raw) {
 void AddView(CLI::App& app, Of of, RawOptions& raw) {
   const std::string group = "Report";
   app.add_option("--mode", raw.mode,
-                 of == Of::kCalls
-                     ? "wall: elapsed time; cpu: time on a processor"
-                     : "wall: elapsed time; cpu: time on a processor;\ngil: time holding the lock")
+                 fmt::format("wall: elapsed time; cpu: time on a processor{}{}",
+                             of == Of::kCalls ? "" : ";\ngil: time holding the lock",
+                             of == Of::kEither ? "; gpu: of a GPU" : ""))
       ->type_name("MODE")
       ->group(group);
+  if (of == Of::kEither) {
+    app.add_flag("--gpu", raw.gpu, "What a GPU did, by kernel: --mode gpu")->group(group);
+  }
   app.add_option("--thread", raw.thread, "Only threads with this in their name, or this id")
       ->type_name("X")
       ->group(group);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "profiler/analyze/gpu_streams.h"
 #include "profiler/analyze/profile.h"
 #include "profiler/analyze/spans.h"
 #include "profiler/analyze/stack_sums.h"
@@ -284,85 +285,6 @@ bool MeansAThread(const Tables& tables, const std::string& filter) {
   return false;
 }
 
-std::string_view ModeName(Mode mode) {
-  switch (mode) {
-    case Mode::kWall:
-      return "wall";
-    case Mode::kCpu:
-      return "cpu";
-    case Mode::kGil:
-      return "gil";
-  }
-  return "";
-}
-
-std::optional<Mode> ModeByName(std::string_view name) {
-  for (const Mode mode : {Mode::kWall, Mode::kCpu, Mode::kGil}) {
-    if (ModeName(mode) == name) return mode;
-  }
-  return std::nullopt;
-}
-
-Result<Mode> ChooseMode(const Metadata& metadata, std::optional<Mode> asked, bool of_part) {
-  if (HasCalls(metadata) && asked == Mode::kGil) {
-    return FailWithHint(ErrorCode::kInvalidArgument, "It has wall and cpu.",
-                        "traced calls do not tell who had the interpreter's lock");
-  }
-  if (!HasCpuTime(metadata) && asked == Mode::kCpu) {
-    return FailWithHint(ErrorCode::kInvalidArgument,
-                        "Trace the program again without --clock wall.",
-                        "its calls were traced by elapsed time alone, and have no CPU time");
-  }
-  const bool is_of_calls = HasCalls(metadata) && of_part;
-  if (is_of_calls && asked == Mode::kCpu) {
-    return FailWithHint(ErrorCode::kInvalidArgument,
-                        "Leave --mode cpu out, or --since and --until.",
-                        "a part of a timeline has no CPU time: it is known of the whole alone");
-  }
-  if (metadata.clock == CallClock::kCpu && !is_of_calls) return asked.value_or(Mode::kCpu);
-  if (metadata.pause_mode != kBySignals) return asked.value_or(Mode::kWall);
-  if (asked.value_or(Mode::kCpu) == Mode::kCpu) return Mode::kCpu;
-  return FailWithHint(
-      ErrorCode::kInvalidArgument,
-      "To have it all, record by wall time: Profiler(mode=\"wall\"), or pystrobe attach.",
-      "the recording was made by CPU time, and has no {} time", ModeName(*asked));
-}
-
-Weights& Weights::operator+=(const Weights& other) {
-  samples += other.samples;
-  cpu_samples += other.cpu_samples;
-  gil_samples += other.gil_samples;
-  wall_ns += other.wall_ns;
-  cpu_ns += other.cpu_ns;
-  gil_ns += other.gil_ns;
-  kernel_ns += other.kernel_ns;
-  return *this;
-}
-
-uint64_t Weights::nanoseconds(Mode mode) const {
-  switch (mode) {
-    case Mode::kWall:
-      return wall_ns;
-    case Mode::kCpu:
-      return cpu_ns;
-    case Mode::kGil:
-      return gil_ns;
-  }
-  return 0;
-}
-
-uint64_t Weights::count(Mode mode) const {
-  switch (mode) {
-    case Mode::kWall:
-      return samples;
-    case Mode::kCpu:
-      return cpu_samples;
-    case Mode::kGil:
-      return gil_samples;
-  }
-  return 0;
-}
-
 bool IsIdle(const Weights& total, uint64_t range_ns) {
   // What a thread used after its last look is charged when it is gone: of one that lives for a few
   // looks the kernel's figure is mostly missing. So being seen at work counts as well, and so few
@@ -384,6 +306,7 @@ size_t Profile::CountThreads() const {
 }
 
 Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& options) {
+  if (options.work == Work::kGpu) return analyze::FoldGpu(recording, options);
   if (options.until_ns && *options.until_ns <= options.since_ns) {
     return Fail(ErrorCode::kInvalidArgument, "the range from {:.3f} s until {:.3f} s is empty",
                 Seconds(options.since_ns), Seconds(*options.until_ns));
@@ -433,6 +356,8 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
     profile.total += thread.total;
     profile.unseen += thread.unseen;
   }
+  const bool with_streams = options.work == Work::kBoth && !options.IsPart();
+  if (with_streams && recording.gpu() != nullptr) analyze::AddStreams(options.thread, profile);
   return profile;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,15 +22,18 @@ enum class Mode {
   kWall,  ///< elapsed time, waiting included
   kCpu,   ///< time the kernel charged to the thread
   kGil,   ///< elapsed time holding the interpreter's lock
+  kGpu,   ///< time of a GPU, by what launched its work
 };
 
-/// "wall", "cpu", "gil".
+/// "wall", "cpu", "gil", "gpu".
 std::string_view ModeName(Mode mode);
 std::optional<Mode> ModeByName(std::string_view name);
-/// The mode to show a recording in: `asked`, else wall, or CPU time where there is no other or the
-/// recording wants it. `of_part`: it is for a range of time, of which calls have no CPU time. Fails
-/// with kInvalidArgument where the recording does not have what is asked for.
-Result<Mode> ChooseMode(const Metadata& metadata, std::optional<Mode> asked, bool of_part = false);
+/// The mode to show a recording in: `asked`, else wall, or CPU or GPU time where there is no other
+/// or the recording wants it. `of_part`: it is for a range of time, of which calls have no CPU
+/// time, and GPUs nothing. Fails with kInvalidArgument where the recording does not have what is
+/// asked for.
+Result<Mode> ChooseMode(const RecordingSource& recording, std::optional<Mode> asked,
+                        bool of_part = false);
 
 /// All weights of a stack or function at once, so that a report can switch between them.
 struct Weights {
@@ -40,12 +44,23 @@ struct Weights {
   uint64_t cpu_ns = 0;
   uint64_t gil_ns = 0;
   uint64_t kernel_ns = 0;  ///< of cpu_ns: in the kernel; 0 without Metadata::native
+  uint64_t gpu_ns = 0;
+  uint64_t gpu_count = 0;  ///< works that a GPU did, those without times too
 
   Weights& operator+=(const Weights& other);
   uint64_t nanoseconds(Mode mode) const;
   uint64_t count(Mode mode) const;
   friend bool operator==(const Weights&, const Weights&) = default;
 };
+
+/// Whose time is folded.
+enum class Work {
+  kThreads,
+  kGpu,   ///< streams of GPUs, which stand in the place of threads
+  kBoth,  ///< threads, then streams where there are any; of a part of the time none
+};
+/// What `mode` shows.
+constexpr Work WorkOf(Mode mode) { return mode == Mode::kGpu ? Work::kGpu : Work::kThreads; }
 
 struct FoldOptions {
   /// Keep only threads whose name contains this, or whose tid it is.
@@ -56,8 +71,10 @@ struct FoldOptions {
   std::optional<int64_t> until_ns;
   /// Keep threads that hardly ran: see IsIdle().
   bool include_idle = false;
+  Work work = Work::kThreads;
 
   bool IsPart() const { return since_ns > 0 || until_ns.has_value(); }
+  friend bool operator==(const FoldOptions&, const FoldOptions&) = default;
 };
 
 /// What of a sample lies in (since_ns, until_ns]; nullopt: nothing. `since_ns` as in FoldOptions.
@@ -99,7 +116,11 @@ struct CallsOfPart {
 
 struct Profile {
   const RecordingSource* recording = nullptr;  ///< metadata, tables, quality; must outlive this
-  std::vector<ThreadProfile> threads;          ///< by descending CPU time, then wall time
+  /// Where streams are among `threads`: the recording's tables by the same ids, and more. A stream
+  /// is a Thread without a tid. A stack of it is that which launched the work, and on it a function
+  /// by the kernel's short name, of kGpuFile.
+  std::shared_ptr<const Tables> with_streams;
+  std::vector<ThreadProfile> threads;  ///< by descending CPU time, then wall time
   Weights total;
   Weights unseen;  ///< of `total`: with no look at a thread, also of threads that were not sampled
   std::vector<ThreadIndex> idle_hidden;  ///< the idle threads left out, by descending CPU time
@@ -107,7 +128,11 @@ struct Profile {
   bool has_cpu_time = true;              ///< else none of it is to be shown, not even as 0
   std::optional<CallsOfPart> part;       ///< where a range of a timeline was asked for
 
-  const Tables& tables() const { return recording->tables(); }
+  const Tables& tables() const { return with_streams ? *with_streams : recording->tables(); }
+  /// Whether it is a stream of a GPU.
+  bool IsStream(ThreadIndex thread) const {
+    return with_streams && ToIndex(thread) >= recording->tables().thread_count();
+  }
   /// How many of `threads` are threads; see Thread::is_real().
   size_t CountThreads() const;
 };
@@ -115,6 +140,7 @@ struct Profile {
 /// Folds the recording. One pass, memory in proportion to the distinct (thread, stack) pairs.
 /// Fails when a thread filter matches no thread (the message lists those there are), or the range
 /// is empty or of calls whose times were not kept. In a range of a timeline calls are cut exactly.
+/// With Work::kGpu: fails where the recording has no work of a GPU, or of a part.
 Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& options);
 
 /// One line of the table: a function, all its lines and all threads together.
@@ -126,7 +152,7 @@ struct FunctionRow {
 };
 
 /// Rows of all functions seen, by descending self time in `mode`, ties by total, then by name:
-/// stable output. In kCpu and kGil rows may have no time at all: they come last.
+/// stable output. In all modes but kWall rows may have no time at all: they come last.
 std::vector<FunctionRow> FunctionTable(const Profile& profile, Mode mode);
 
 /// CPU time by what used it, in ns. The three add up to Weights::cpu_ns.

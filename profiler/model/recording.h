@@ -31,7 +31,7 @@ inline constexpr std::string_view kBySignals = "signal";
 /// way to it then: Sample::count is its calls, the time is all its own. When it ran is not kept.
 inline constexpr std::string_view kByTracing = "trace";
 
-/// Metadata::pause_mode where nothing but a GPU's work was asked for: there are no samples.
+/// Metadata::pause_mode where nothing was sampled: the recording is of a GPU's work alone.
 inline constexpr std::string_view kOfGpu = "gpu";
 
 /// Facts known when sampling starts.
@@ -43,7 +43,7 @@ struct Metadata {
   std::string host;                  ///< uname nodename
   std::string pystrobe_version;
   std::string pause_mode;          ///< begun with: "preempt", "ptrace", "none"; or kBySignals,
-                                   ///< kByTracing
+                                   ///< kByTracing, kOfGpu
   int64_t start_unix_ns = 0;       ///< wall-clock time of the start
   int64_t start_monotonic_ns = 0;  ///< CLOCK_MONOTONIC of the start; Sample::time_ns counts from it
   double wanted_rate_hz = 0;       ///< deadlines a second that were asked for; by signals: a second

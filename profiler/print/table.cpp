@@ -31,7 +31,7 @@ constexpr double kLittle = 0.05;
 constexpr int kCallsWidth = 14;
 
 struct Row {
-  std::string calls;  // where they are counted
+  std::string count;  // where it is counted
   double self_share = 0, total_share = 0;
   std::string time, function, where;
   bool is_native = false;
@@ -39,8 +39,14 @@ struct Row {
 
 bool CountsCalls(const Profile& profile) { return HasCalls(profile.recording->metadata()); }
 
-int NumbersWidth(const Profile& profile) {
-  return kNumbersWidth + (CountsCalls(profile) ? kCallsWidth : 0);
+/// What is counted in a column of its own; empty: nothing is.
+std::string_view Counted(const Profile& profile, Mode mode) {
+  if (mode == Mode::kGpu) return "count";
+  return CountsCalls(profile) ? "calls" : "";
+}
+
+int NumbersWidth(const Profile& profile, Mode mode) {
+  return kNumbersWidth + (Counted(profile, mode).empty() ? 0 : kCallsWidth);
 }
 
 bool IsFreeThreaded(const Profile& profile) {
@@ -56,6 +62,8 @@ std::string_view Meaning(const Profile& profile, Mode mode) {
     case Mode::kGil:
       return IsFreeThreaded(profile) ? "gil time (elapsed while attached to the interpreter)"
                                      : "gil time (elapsed while holding the interpreter's lock)";
+    case Mode::kGpu:
+      return "gpu time (as the device told it, by what launched it)";
   }
   return "";
 }
@@ -87,13 +95,16 @@ std::string IdleLeftOut(const Profile& profile) {
 }
 
 std::string Summary(const Profile& profile, const TableOptions& options) {
-  const size_t threads = profile.CountThreads();
+  const bool of_gpu = options.mode == Mode::kGpu;
+  const size_t threads = of_gpu ? profile.threads.size() : profile.CountThreads();
+  const std::string_view what = of_gpu ? "stream" : "thread";
   const auto range =
       static_cast<uint64_t>(std::max<int64_t>(0, profile.until_ns - profile.since_ns));
-  std::string text = fmt::format(
-      "{} of {}: {}", write::TimeText(profile.total.nanoseconds(options.mode)),
-      Meaning(profile, options.mode),
-      threads == 1 ? "1 thread" : fmt::format("{} threads", write::GroupDigits(threads)));
+  std::string text =
+      fmt::format("{} of {}: {}", write::TimeText(profile.total.nanoseconds(options.mode)),
+                  Meaning(profile, options.mode),
+                  threads == 1 ? fmt::format("1 {}", what)
+                               : fmt::format("{} {}s", write::GroupDigits(threads), what));
   text += fmt::format(" in {}", write::TimeText(range));
   if (profile.since_ns > 0) {
     text += fmt::format(" from {} on", write::TimeText(static_cast<uint64_t>(profile.since_ns)));
@@ -107,6 +118,9 @@ std::string Nothing(const Profile& profile, const TableOptions& options) {
   const Quality& quality = profile.recording->quality();
   const uint64_t looks = std::min(quality.taken, profile.total.samples);
   std::string why;
+  if (options.mode == Mode::kGpu) {
+    return Wrap("Nothing was seen that took any time of a GPU.", options.terminal.width, 0);
+  }
   if (CountsCalls(profile)) {
     return Wrap(profile.part ? "No call took any time in the part that was asked for."
                              : "Nothing was called.",
@@ -157,7 +171,10 @@ std::vector<Row> MakeRows(const Profile& profile, const std::vector<FunctionRow>
   for (const FunctionRow& from : std::span(table).first(count)) {
     const uint64_t self = from.self.nanoseconds(options.mode);
     rows.push_back(
-        {.calls = CountsCalls(profile) ? write::GroupDigits(from.self.samples) : "",
+        {.count = Counted(profile, options.mode).empty()
+                      ? ""
+                      : write::GroupDigits(
+                            from.self.count(options.mode == Mode::kGpu ? Mode::kGpu : Mode::kWall)),
          .self_share = static_cast<double>(self) / whole,
          .total_share = static_cast<double>(from.total.nanoseconds(options.mode)) / whole,
          .time = write::TimeText(self),
@@ -271,7 +288,7 @@ std::string RowText(const Row& row, TwoColumns columns, const Palette& palette,
   const auto cut = row.is_native ? CutNativeName : CutStart;
   const std::string function = cut(row.function, columns.first, ellipsis);
   const std::string where = CutPath(row.where, columns.second, ellipsis);
-  std::string text = row.calls.empty() ? "" : PadLeft(row.calls, kCallsWidth);
+  std::string text = row.count.empty() ? "" : PadLeft(row.count, kCallsWidth);
   text += fmt::format("{}{:>{}.1f}{}", style, row.self_share * 100, kSelfWidth, reset);
   text += fmt::format("{:>{}.1f}", row.total_share * 100, kTotalWidth);
   text += PadLeft(row.time, kTimeWidth) + std::string(kGap, ' ');
@@ -280,10 +297,10 @@ std::string RowText(const Row& row, TwoColumns columns, const Palette& palette,
   return text + fmt::format("{}{}{}\n", palette.faint, where, palette.reset);
 }
 
-std::string HeadingRow(TwoColumns columns, bool counts_calls, const Palette& palette) {
+std::string HeadingRow(TwoColumns columns, std::string_view counted, const Palette& palette) {
   const std::string gap(kGap, ' ');
   return fmt::format("{}{}{:>{}}{:>{}}{:>{}}{}{}{}{}{}\n", palette.strong,
-                     counts_calls ? PadLeft("calls", kCallsWidth) : "", "self %", kSelfWidth,
+                     counted.empty() ? "" : PadLeft(counted, kCallsWidth), "self %", kSelfWidth,
                      "total %", kTotalWidth, "self", kTimeWidth, gap,
                      PadRight("function", columns.first), gap, "file:line", palette.reset);
 }
@@ -296,7 +313,7 @@ std::string Rest(const Profile& profile, const std::vector<FunctionRow>& table, 
   const double share =
       static_cast<double>(rest) / static_cast<double>(profile.total.nanoseconds(mode));
   const size_t others = table.size() - shown;
-  const int width = kSelfWidth + NumbersWidth(profile) - kNumbersWidth;
+  const int width = kSelfWidth + NumbersWidth(profile, mode) - kNumbersWidth;
   return fmt::format("{:>{}.1f}  in {} other {}; --top {} shows all\n", share * 100, width,
                      write::GroupDigits(others), others == 1 ? "function" : "functions",
                      table.size());
@@ -345,6 +362,25 @@ std::string InNoFunction(const Profile& profile, const TableOptions& options) {
   return text;
 }
 
+/// What the columns mean.
+std::string Legend(const Profile& profile, const TableOptions& options) {
+  const Palette palette(options.terminal.color);
+  std::string_view self =
+      "self: time in the function itself; file:line is where most of it was spent";
+  if (CountsCalls(profile)) self = "self: time in the function itself; calls: those that began";
+  std::string_view total = "total: time in the function and in all that it called";
+  if (options.mode == Mode::kGpu) {
+    self = "self: time of the kernel, copy or set; count: how many of it a GPU did";
+    total = "total: of what the function, and all that it called, had launched";
+  }
+  std::string text = "\n";
+  for (const std::string_view line : {self, total}) {
+    text +=
+        fmt::format("{}{}{}", palette.faint, Wrap(line, options.terminal.width, 2), palette.reset);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string FormatTable(const Profile& profile, const TableOptions& options) {
@@ -361,20 +397,12 @@ std::string FormatTable(const Profile& profile, const TableOptions& options) {
   const std::vector<FunctionRow> regions = TakeRegions(profile.tables(), options.mode, table);
   const size_t shown = CountShown(profile, table, options);
   const std::vector<Row> rows = MakeRows(profile, table, shown, options);
-  const TwoColumns columns = LayOut(rows, width - NumbersWidth(profile) - kGap);
-  out += HeadingRow(columns, CountsCalls(profile), palette);
+  const TwoColumns columns = LayOut(rows, width - NumbersWidth(profile, options.mode) - kGap);
+  out += HeadingRow(columns, Counted(profile, options.mode), palette);
   for (const Row& row : rows) out += RowText(row, columns, palette, options.terminal.ellipsis);
   out += Rest(profile, table, shown, options.mode) + InNoFunction(profile, options);
   out += RegionRows(profile, regions, options, palette);
-  for (const std::string_view line :
-       {std::string_view(CountsCalls(profile)
-                             ? "self: time in the function itself; calls: those that began"
-                             : "self: time in the function itself; file:line is where most of it "
-                               "was spent"),
-        std::string_view("total: time in the function and in all that it called")}) {
-    out += fmt::format("{}{}{}{}", line.starts_with("self") ? "\n" : "", palette.faint,
-                       Wrap(line, width, 2), palette.reset);
-  }
+  out += Legend(profile, options);
   if (const std::string split = FormatSplit(profile, options); !split.empty()) out += "\n" + split;
   return out;
 }

@@ -102,6 +102,15 @@ std::string_view FormatName(Format format) {
   return "unknown";
 }
 
+FoldOptions FoldOptionsFor(Format format, const RecordingSource& recording, FoldOptions asked) {
+  if (format == Format::kHtml) asked.include_idle = true;
+  const bool has_all_modes = format == Format::kHtml || format == Format::kPprof;
+  // A filter means threads or streams: who asked for one kind is not given the other.
+  const bool has_both = recording.gpu() != nullptr && !asked.thread;
+  if (has_all_modes && has_both) asked.work = Work::kBoth;
+  return asked;
+}
+
 std::string HowToOpen(Format format, std::string_view file_name) {
   const std::string file = ShellQuoted(file_name);
   switch (format) {

@@ -11,7 +11,8 @@
 //              on top. Stack 0 is the empty one and not written.
 //   threads    name, tid, ..., and a column for each weight, one row for each of its stacks:
 //              "stack" counts from the row before, times are in microseconds, "kernel" is part of
-//              "cpu"; "unseen" has what of the empty stack's weights are without a look
+//              "cpu"; "unseen" has what of the empty stack's weights are without a look. A stream
+//              of a GPU is one too, with "stream" true
 //
 // Only what the profile uses is written, renumbered in the order of the recording's ids, so that
 // what is near in the program is near in the file and the differences are small.
@@ -20,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "profiler/write/gpu_labels.h"
 #include "profiler/write/html_page.h"
 #include "profiler/write/json_writer.h"
 #include "profiler/write/labels.h"
@@ -166,8 +168,26 @@ void WriteUnseen(const Weights& unseen, JsonWriter& json) {
   json.Field("gil", unseen.gil_ns / 1000).EndObject();
 }
 
-void WriteThread(const Tables& tables, const ThreadProfile& profile, const Used& used,
-                 bool has_cpu_time, JsonWriter& json) {
+void WriteStreamWeights(const ThreadProfile& stream, JsonWriter& json) {
+  json.Field("stream", true);
+  WriteTimes(json, "gpu", stream.stacks, &Weights::gpu_ns);
+  WriteWeights(json, "gpuWorks", stream.stacks, &Weights::gpu_count);
+}
+
+void WriteThreadWeights(const ThreadProfile& profile, bool has_cpu_time, JsonWriter& json) {
+  WriteWeights(json, "samples", profile.stacks, &Weights::samples);
+  if (has_cpu_time) WriteWeights(json, "cpuSamples", profile.stacks, &Weights::cpu_samples);
+  WriteWeights(json, "gilSamples", profile.stacks, &Weights::gil_samples);
+  WriteTimes(json, "wall", profile.stacks, &Weights::wall_ns);
+  if (has_cpu_time) WriteTimes(json, "cpu", profile.stacks, &Weights::cpu_ns);
+  WriteTimes(json, "gil", profile.stacks, &Weights::gil_ns);
+  WriteTimes(json, "kernel", profile.stacks, &Weights::kernel_ns);
+  WriteUnseen(profile.unseen, json);
+}
+
+void WriteThread(const Profile& whole, const ThreadProfile& profile, const Used& used,
+                 JsonWriter& json) {
+  const Tables& tables = whole.tables();
   const Thread& thread = tables.thread(profile.thread);
   json.NewLine().BeginObject();
   json.Field("tid", thread.tid).Field("interpreter", thread.interpreter);
@@ -177,14 +197,11 @@ void WriteThread(const Tables& tables, const ThreadProfile& profile, const Used&
   WriteColumn(json, "stack", profile.stacks, [&](const StackWeight& row) {
     return used.stacks[ToIndex(row.stack)] - std::exchange(before, used.stacks[ToIndex(row.stack)]);
   });
-  WriteWeights(json, "samples", profile.stacks, &Weights::samples);
-  if (has_cpu_time) WriteWeights(json, "cpuSamples", profile.stacks, &Weights::cpu_samples);
-  WriteWeights(json, "gilSamples", profile.stacks, &Weights::gil_samples);
-  WriteTimes(json, "wall", profile.stacks, &Weights::wall_ns);
-  if (has_cpu_time) WriteTimes(json, "cpu", profile.stacks, &Weights::cpu_ns);
-  WriteTimes(json, "gil", profile.stacks, &Weights::gil_ns);
-  WriteTimes(json, "kernel", profile.stacks, &Weights::kernel_ns);
-  WriteUnseen(profile.unseen, json);
+  if (whole.IsStream(profile.thread)) {
+    WriteStreamWeights(profile, json);
+  } else {
+    WriteThreadWeights(profile, whole.has_cpu_time, json);
+  }
   json.EndObject();
 }
 
@@ -199,20 +216,27 @@ void WriteMetadata(const Profile& profile, JsonWriter& json) {
   json.Field("pause", std::string_view(metadata.pause_mode));
   json.Field("startMs", metadata.start_unix_ns / 1'000'000);
   json.Field("cpus", metadata.cpu_count).Field("native", metadata.native);
-  json.Field("cpuTime", profile.has_cpu_time).EndObject();
+  json.Field("cpuTime", profile.has_cpu_time);
+  json.Field("gpu", profile.with_streams != nullptr).EndObject();
+}
+
+/// Of what was sampled, or of a GPU's work, which may be there alone.
+int64_t DurationOf(const RecordingSource& recording) {
+  const int64_t of_gpu = recording.gpu() == nullptr ? 0 : recording.gpu()->quality.duration_ns;
+  return std::max(recording.quality().duration_ns, of_gpu);
 }
 
 void WriteQuality(const Profile& profile, JsonWriter& json) {
   const Quality& quality = profile.recording->quality();
-  std::string sentence = QualityLine(profile.recording->metadata(), quality);
+  std::string sentence = WholeQualityLine(*profile.recording);
   if (profile.part) sentence = PartLine(profile) + ". Of the whole: " + sentence;
   json.NewLine().Key("quality").BeginObject();
   json.Field("sentence", std::string_view(sentence));
-  const Verdict verdict = Judge(quality);
+  const Verdict verdict = JudgeWhole(*profile.recording);
   json.Field("verdict", verdict == Verdict::kGood   ? "good"
                         : verdict == Verdict::kFair ? "fair"
                                                     : "bad");
-  json.Field("duration", quality.duration_ns / 1000);
+  json.Field("duration", DurationOf(*profile.recording) / 1000);
   json.Field("deadlines", quality.deadlines).Field("taken", quality.taken);
   json.Field("proved", quality.proved).Field("incomplete", quality.incomplete);
   json.Field("lost", quality.lost).Field("complete", quality.complete);
@@ -234,7 +258,7 @@ void WriteProfile(const Profile& profile, const WriteOptions& options, JsonWrite
   WriteTables(tables, used, json);
   json.NewLine().Key("threads").BeginArray();
   for (const ThreadProfile& thread : profile.threads) {
-    WriteThread(tables, thread, used, profile.has_cpu_time, json);
+    WriteThread(profile, thread, used, json);
   }
   json.EndArray().NewLine().EndObject();
 }

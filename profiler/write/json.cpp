@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "profiler/write/json_gpu.h"
 #include "profiler/write/json_writer.h"
 #include "profiler/write/labels.h"
 #include "profiler/write/writer.h"
@@ -49,6 +50,7 @@ class ProfileJson {
     json_.NewLine().Field("idle_threads_hidden", profile_.idle_hidden.size());
     WriteFunctions();
     WriteThreads();
+    if (profile_.recording->gpu() != nullptr) WriteGpu(*profile_.recording, json_);
     json_.NewLine().EndObject();
     out_.Append('\n');
     return out_.Finish();
@@ -114,6 +116,8 @@ class ProfileJson {
     json_.Field("gil_samples", weights.gil_samples).Field("wall_ns", weights.wall_ns);
     if (profile_.has_cpu_time) json_.Field("cpu_ns", weights.cpu_ns);
     json_.Field("gil_ns", weights.gil_ns);
+    if (!profile_.with_streams) return;
+    json_.Field("gpu_ns", weights.gpu_ns).Field("gpu_count", weights.gpu_count);
   }
 
   // The hottest first: who wants the table of functions reads no further.

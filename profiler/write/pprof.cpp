@@ -2,8 +2,9 @@
 //
 // pprof: gzipped protobuf message perftools.profiles.Profile (github.com/google/pprof,
 // proto/profile.proto; the field numbers below are its). One sample for each thread and stack, with
-// four values. Messages go out one by one, in the order of their field numbers as pprof's own
-// encoder writes them; ids and string indexes are given out as they are met.
+// a value for each kind of time, and each stream of a GPU like a thread. Messages go out one by
+// one, in the order of their field numbers as pprof's own encoder writes them; ids and string
+// indexes are given out as they are met.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,6 +16,7 @@
 
 #include "profiler/base/hash_map.h"
 #include "profiler/base/wrapping.h"
+#include "profiler/write/gpu_labels.h"
 #include "profiler/write/gzip.h"
 #include "profiler/write/labels.h"
 #include "profiler/write/output_buffer.h"
@@ -65,10 +67,9 @@ struct ValueType {
   std::string_view unit;
 };
 constexpr std::array kSampleTypes = {
-    ValueType{"samples", "count"},
-    ValueType{"wall", "nanoseconds"},
-    ValueType{"cpu", "nanoseconds"},
-    ValueType{"gil", "nanoseconds"},
+    ValueType{"samples", "count"},   ValueType{"wall", "nanoseconds"},
+    ValueType{"cpu", "nanoseconds"}, ValueType{"gil", "nanoseconds"},
+    ValueType{"gpu", "nanoseconds"}, ValueType{"gpu_works", "count"},
 };
 
 // Gives each distinct text its index in the profile's string_table; 0 is the empty string, as the
@@ -146,7 +147,10 @@ class PprofWriter {
     out_.Append(bytes);
   }
 
-  bool IsThere(const ValueType& type) const { return type.type != "cpu" || profile_.has_cpu_time; }
+  bool IsThere(const ValueType& type) const {
+    if (type.type.starts_with("gpu")) return profile_.with_streams != nullptr;
+    return type.type != "cpu" || profile_.has_cpu_time;
+  }
 
   std::string EncodeValueType(const ValueType& type) {
     std::string bytes;
@@ -167,8 +171,9 @@ class PprofWriter {
         location_ids.push_back(locations_.Get(ToIndex(tables_.stack(id).frame)));
       }
       if (location_ids.empty()) location_ids.push_back(locations_.Get(NoFrame()));
-      const std::array<uint64_t, kSampleTypes.size()> all = {entry.self.samples, entry.self.wall_ns,
-                                                             entry.self.cpu_ns, entry.self.gil_ns};
+      const Weights& self = entry.self;
+      const std::array<uint64_t, kSampleTypes.size()> all = {
+          self.samples, self.wall_ns, self.cpu_ns, self.gil_ns, self.gpu_ns, self.gpu_count};
       std::vector<uint64_t> values;
       for (size_t i = 0; i < all.size(); ++i) {
         if (IsThere(kSampleTypes[i])) values.push_back(all[i]);
@@ -269,7 +274,6 @@ class PprofWriter {
 
   std::string EncodeTail() {
     const Metadata& metadata = profile_.recording->metadata();
-    const Quality& quality = profile_.recording->quality();
     std::string bytes;
     Pbf pbf(bytes);
     pbf.add_int64(kProfileTimeNanos, WrappingAdd(metadata.start_unix_ns, profile_.since_ns));
@@ -282,7 +286,7 @@ class PprofWriter {
     }
     std::vector<int64_t> comments = {strings_.Add(Title(metadata, options_)),
                                      strings_.Add(OriginLine(metadata)),
-                                     strings_.Add(QualityLine(metadata, quality))};
+                                     strings_.Add(WholeQualityLine(*profile_.recording))};
     if (profile_.part) comments.push_back(strings_.Add(PartLine(profile_)));
     pbf.add_packed_int64(kProfileComment, comments.begin(), comments.end());
     pbf.add_int64(kProfileDefaultSampleType, strings_.Add(ModeName(options_.mode)));

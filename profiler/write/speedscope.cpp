@@ -9,7 +9,8 @@
 // So one pass counts runs, then each further pass gathers as many threads as fit in memory, and a
 // thread too large for that is streamed: a pass for its stacks, a pass for its weights.
 //
-// A timeline becomes `evented` profiles of elapsed time: each call opens and closes.
+// A timeline becomes `evented` profiles of elapsed time: each call opens and closes. Of a GPU's
+// work it is not known when it ran: each stack has all its time in one place.
 #include "profiler/write/speedscope.h"
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include "profiler/analyze/spans.h"
 #include "profiler/base/wrapping.h"
 #include "profiler/write/function_stacks.h"
+#include "profiler/write/gpu_labels.h"
 #include "profiler/write/json_writer.h"
 #include "profiler/write/labels.h"
 #include "profiler/write/stack_limit.h"
@@ -90,6 +92,10 @@ class SpeedscopeWriter {
   // runs in order of time, threads mixed.
   template <typename Visit>
   Result<void> ForEachRun(size_t first, size_t last, Visit visit) const {
+    if (options_.mode == Mode::kGpu) {
+      for (size_t slot = first; slot < last; ++slot) VisitSums(slot, visit);
+      return {};
+    }
     std::vector<RunOfSamples> open(last - first);
     auto read = profile_.recording->ForEachSample([&](const Sample& whole) {
       const size_t slot = slot_of_thread_[ToIndex(whole.thread)];
@@ -115,6 +121,14 @@ class SpeedscopeWriter {
     return read;
   }
 
+  template <typename Visit>
+  void VisitSums(size_t slot, Visit visit) const {
+    for (const StackWeight& entry : profile_.threads[slot].stacks) {
+      const uint64_t weight_ns = entry.self.nanoseconds(options_.mode);
+      if (weight_ns != 0) visit(slot, RunOfSamples{0, weight_ns, stacks_.Of(entry.stack)});
+    }
+  }
+
   Result<void> CountRuns() {
     return ForEachRun(0, summaries_.size(), [this](size_t slot, const RunOfSamples& run) {
       ThreadSummary& summary = summaries_[slot];
@@ -135,7 +149,7 @@ class SpeedscopeWriter {
     json_.NewLine().Key("pystrobe").BeginObject();
     json_.Field("mode", ModeName(options_.mode)).Field("origin", OriginLine(metadata));
     if (profile_.part) json_.Field("part", PartLine(profile_));
-    json_.Field("quality", QualityLine(metadata, profile_.recording->quality())).EndObject();
+    json_.Field("quality", WholeQualityLine(*profile_.recording)).EndObject();
   }
 
   void WriteFrames() {

@@ -20,24 +20,45 @@ Result<void> Check(Format format, std::string_view what, uint64_t seen, uint64_t
       FormatName(format), GroupDigits(seen), what, GroupDigits(most));
 }
 
-/// Of all stacks of the profile, what `of_frame` gives of their frames; the most there is where it
-/// is more.
-template <typename OfFrame>
-uint64_t SumOver(const Profile& profile, OfFrame of_frame) {
+/// The most there is where it is more.
+uint64_t AddUpTo(uint64_t a, uint64_t b) {
   constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
-  const auto add = [](uint64_t a, uint64_t b) { return a > kMost - b ? kMost : a + b; };
-  const Tables& tables = profile.tables();
+  return a > kMost - b ? kMost : a + b;
+}
+
+/// By StackId, what `of_frame` gives of its frames.
+template <typename OfFrame>
+std::vector<uint64_t> SumByStack(const Tables& tables, OfFrame of_frame) {
   // Parents come before children in the ids.
   std::vector<uint64_t> of_stack(tables.stack_count());
   for (uint32_t i = 1; i < of_stack.size(); ++i) {
     const StackNode& stack = tables.stack(StackId{i});
-    of_stack[i] = add(of_stack[ToIndex(stack.parent)], of_frame(tables.frame(stack.frame)));
+    of_stack[i] = AddUpTo(of_stack[ToIndex(stack.parent)], of_frame(tables.frame(stack.frame)));
   }
+  return of_stack;
+}
+
+/// Of all stacks of the profile.
+template <typename OfFrame>
+uint64_t SumOver(const Profile& profile, OfFrame of_frame) {
+  const std::vector<uint64_t> of_stack = SumByStack(profile.tables(), of_frame);
   uint64_t sum = 0;
   for (const ThreadProfile& thread : profile.threads) {
-    for (const StackWeight& entry : thread.stacks) sum = add(sum, of_stack[ToIndex(entry.stack)]);
+    for (const StackWeight& entry : thread.stacks) {
+      sum = AddUpTo(sum, of_stack[ToIndex(entry.stack)]);
+    }
   }
   return sum;
+}
+
+uint64_t FramesOfSums(const RecordingSource& recording) {
+  const std::vector<uint64_t> depths =
+      SumByStack(recording.tables(), [](const Frame&) { return uint64_t{1}; });
+  uint64_t frames = 0;
+  for (const GpuSum& sum : recording.gpu()->sums) {
+    frames = AddUpTo(frames, depths[ToIndex(sum.stack)]);
+  }
+  return frames;
 }
 
 }  // namespace
@@ -49,6 +70,9 @@ Result<void> CheckFramesListed(Format format, uint64_t frames) {
 Result<void> CheckStacksListed(Format format, const Profile& profile) {
   const uint64_t frames = SumOver(profile, [](const Frame&) { return uint64_t{1}; });
   if (auto done = CheckFramesListed(format, frames); !done) return done;
+  if (format == Format::kJson && profile.recording->gpu() != nullptr) {
+    return CheckFramesListed(format, FramesOfSums(*profile.recording));
+  }
   if (format != Format::kCollapsed) return {};
   const Tables& tables = profile.tables();
   const uint64_t bytes = SumOver(profile, [&tables](const Frame& frame) {

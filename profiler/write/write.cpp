@@ -16,6 +16,12 @@ Result<void> Write(Format format, const Profile& profile, const WriteOptions& op
         ErrorCode::kInvalidArgument, "Trace the program again: pystrobe trace --timeline.",
         "{} holds when each call was made, which this recording does not tell", FormatName(format));
   }
+  if (options.mode == Mode::kGpu && (IsOfCalls(format) || IsOfTimeline(format))) {
+    return FailWithHint(
+        ErrorCode::kInvalidArgument,
+        "Write html, pprof, speedscope, collapsed or json, or leave --mode gpu out.",
+        "{} holds calls of functions, and no work of a GPU", FormatName(format));
+  }
   const bool lists_stacks =
       format == Format::kPprof || format == Format::kCollapsed || format == Format::kJson;
   if (lists_stacks) {

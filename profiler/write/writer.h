@@ -55,6 +55,9 @@ std::optional<Format> FormatByName(std::string_view name);
 /// .txt) .json .callgrind .pstats (.prof) .perfetto-trace (.pftrace)
 std::optional<Format> FormatByFileName(std::string_view file_name);
 std::string_view FormatName(Format format);
+/// What a profile for a format is folded with, where `asked` was asked for: a page has switches of
+/// its own for idle threads and GPUs, and pprof has all times beside each other.
+FoldOptions FoldOptionsFor(Format format, const RecordingSource& recording, FoldOptions asked);
 /// One line telling how to open a file of that format.
 std::string HowToOpen(Format format, std::string_view file_name);
 

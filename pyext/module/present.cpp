@@ -3,8 +3,7 @@
 // A recording as text, as a file of any format, as stacks.
 #include <pybind11/stl.h>
 
-#include "profiler/print/quality.h"
-#include "profiler/print/table.h"
+#include "profiler/print/report.h"
 #include "profiler/print/terminal.h"
 #include "profiler/write/fd_output.h"
 #include "pyext/module/core.h"
@@ -20,9 +19,9 @@ using py::literals::operator""_a;
 Result<void> WriteTo(write::Output& output, const Recording& recording, write::Format format,
                      Mode mode, bool include_idle) {
   if (format == write::Format::kStrobe) return write::CopyFile(recording.fd(), output);
-  // The page has a switch of its own for idle threads.
-  const bool all = include_idle || format == write::Format::kHtml;
-  const auto profile = Fold(recording.file(), {.include_idle = all});
+  const FoldOptions asked{.include_idle = include_idle, .work = WorkOf(mode)};
+  const auto profile =
+      Fold(recording.file(), write::FoldOptionsFor(format, recording.file(), asked));
   if (!profile) return std::unexpected(profile.error());
   write::WriteOptions options;
   options.mode = mode;
@@ -49,14 +48,15 @@ py::str MakeTable(const Recording& recording, const TableOptions& options) {
   Result<std::string> text = [&]() -> Result<std::string> {
     const py::gil_scoped_release released;
     const store::StrobeFile& file = recording.file();
-    const auto profile = Fold(file, {.include_idle = options.include_idle});
+    const auto profile = Fold(file, {.include_idle = options.include_idle, .work = WorkOf(mode)});
     if (!profile) return std::unexpected(profile.error());
     const print::Terminal terminal =
         options.fd ? print::DescribeTerminal(*options.fd, kProcessEnvironment) : print::Terminal{};
-    return print::FormatTable(*profile, {mode, options.top, terminal, options.directory}) + "\n" +
-           print::FormatQuality(
-               file.metadata(), file.quality(),
-               {.width = terminal.width, .of_a_part = false, .cut_off = file.cut_off()});
+    return print::FormatReport(*profile,
+                               {.table = {mode, options.top, terminal, options.directory},
+                                .thread = {},
+                                .cut_off = file.cut_off(),
+                                .how_to_show_gpu = options.mode ? "" : "print(mode=\"gpu\")"});
   }();
   return ToStr(ValueOrRaise(std::move(text)));
 }

@@ -135,13 +135,13 @@ std::optional<Mode> ToMode(const std::optional<std::string>& name) {
   const std::optional<Mode> mode = ModeByName(*name);
   if (!mode) {
     Raise({ErrorCode::kInvalidArgument, fmt::format("no such mode: '{}'", *name),
-           "one of wall, cpu, gil"});
+           "one of wall, cpu, gil, gpu"});
   }
   return mode;
 }
 
 Mode ModeFor(const Recording& recording, const std::optional<std::string>& name) {
-  return ValueOrRaise(ChooseMode(recording.file().metadata(), ToMode(name)));
+  return ValueOrRaise(ChooseMode(recording.file(), ToMode(name)));
 }
 
 py::dict ReadReport(const std::string& path, const ReportOptions& options) {
@@ -155,9 +155,9 @@ py::dict ReadReport(const std::string& path, const ReportOptions& options) {
 }
 
 py::dict MakeReport(const Recording& recording, const ReportOptions& options) {
-  const FoldOptions fold = ToFoldOptions(options);
-  const Mode mode =
-      ValueOrRaise(ChooseMode(recording.file().metadata(), ToMode(options.mode), fold.IsPart()));
+  FoldOptions fold = ToFoldOptions(options);
+  const Mode mode = ValueOrRaise(ChooseMode(recording.file(), ToMode(options.mode), fold.IsPart()));
+  fold.work = WorkOf(mode);
   Result<Report> result = [&] {
     const py::gil_scoped_release released;
     return AddUp(recording.file(), mode, fold);

@@ -30,7 +30,7 @@ from readers import (
 from running import running
 
 MS = 1_000_000
-EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide"]
+EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide", "gpu"]
 
 
 @pytest.fixture(scope="module")
@@ -238,20 +238,30 @@ def json_schema() -> dict[str, Any]:
     return dict(schema)
 
 
-@pytest.mark.parametrize("name", ["shop", "odd", "empty", "idle", "deep", "large", "split"])
+@pytest.mark.parametrize("name", [*EXAMPLES[:6], "split", "gpu", "gpu alone"])
 def test_json_fits_its_schema(example: Example, json_schema: dict[str, Any], name: str) -> None:
     text = example(name, ".json").read_bytes().decode("utf-8")
     jsonschema.Draft7Validator(json_schema).validate(json.loads(text))
 
 
-@pytest.mark.parametrize("name", ["shop", "split"])
+@pytest.mark.parametrize(
+    ("name", "mode"), [("shop", "wall"), ("split", "wall"), ("gpu", "wall"), ("gpu", "gpu")]
+)
 def test_the_schema_knows_every_field(
-    example: Example, json_schema: dict[str, Any], name: str
+    example: Example, json_schema: dict[str, Any], name: str, mode: str
 ) -> None:
     with_c_functions_only = {"cpu_split", "lines"}
     with_cpu_time_only = {"cpu_samples", "cpu_ns", "unseen_cpu_ns"}
     of_a_part_of_a_timeline = {"calls_began", "calls_began_before", "calls_going_on"}
-    not_of_all = with_c_functions_only | with_cpu_time_only | of_a_part_of_a_timeline
+    with_a_gpu_only = {"gpu", "gpu_ns", "gpu_count", "occupancy", "advice", "launched_by"}
+    with_times_only = {"median_at_least_ns", "median_at_most_ns"}
+    not_of_all = (
+        with_c_functions_only
+        | with_cpu_time_only
+        | of_a_part_of_a_timeline
+        | with_a_gpu_only
+        | with_times_only
+    )
 
     def close(schema: Any) -> Any:
         if isinstance(schema, list):
@@ -267,10 +277,12 @@ def test_the_schema_knows_every_field(
 
     # A stack's fields are those of the weights too, which a closed schema cannot say.
     closed = close(json_schema)
-    document = json.loads(example(name, ".json").read_text("utf-8"))
+    document = json.loads(example(name, ".json", mode).read_text("utf-8"))
     for thread in document["threads"]:
         thread["stacks"] = []
     assert ("cpu_split" in document) == (name == "split")
+    assert ("gpu" in document) == (name == "gpu")
+    assert ("gpu_ns" in document["total"]) == (mode == "gpu")
     assert with_cpu_time_only <= {*document["total"], *document["quality"]}
     jsonschema.Draft7Validator(closed).validate(document)
 

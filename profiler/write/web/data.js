@@ -5,17 +5,18 @@
 // The file carries stacks by line, each thread's weights on them, and nothing derived: every view
 // (mode, threads, merged or side by side) is folded here when it is asked for.
 
-/** @typedef {'wall' | 'cpu' | 'gil'} Mode */
+/** @typedef {'wall' | 'cpu' | 'gil' | 'gpu'} Mode */
 
 /**
  * @typedef {object} Thread
- * @property {number} tid              0: no thread, but what threads that were not sampled used
+ * @property {number} tid              0: no thread, but what threads that were not sampled used, or a stream
+ * @property {boolean} stream          of a GPU
  * @property {number} interpreter
  * @property {string} name
  * @property {boolean} idle
  * @property {Int32Array} stacks       stack of each entry
  * @property {Record<Mode, Float64Array>} weight   microseconds of each entry
- * @property {Record<Mode, Float64Array>} samples  samples of each entry; of a trace its calls
+ * @property {Record<Mode, Float64Array>} samples  samples of each entry; of a trace its calls, of a stream its works
  * @property {Float64Array} kernel                 of weight.cpu, in the kernel
  * @property {Record<Mode, number>} total          microseconds
  */
@@ -64,6 +65,7 @@
 /**
  * A folded view, in preorder: the subtree of i is i .. end[i]. Node 0 is the root.
  * @typedef {object} Tree
+ * @property {Mode} mode
  * @property {number} count
  * @property {Int32Array} func         function, or ROOT, or threadNode(index)
  * @property {Int32Array} parent
@@ -71,7 +73,7 @@
  * @property {Int32Array} end
  * @property {Float64Array} self       microseconds
  * @property {Float64Array} total
- * @property {Float64Array} samples    samples in the subtree; of a trace its calls
+ * @property {Float64Array} samples    samples in the subtree; of a trace its calls, of a GPU its works
  * @property {Float64Array} ownSamples of them, those of the node itself
  * @property {Float64Array} x          where the node starts on the axis 0 .. total[0]
  * @property {Int32Array} skeletonNode -1 for the root of several groups
@@ -91,7 +93,7 @@
  * @property {Float64Array} nodeTotal
  * @property {Float64Array} nodeSamples
  * @property {Float64Array} nodeOwnSamples
- * @property {boolean} hasCalls  what was called is shown although it took no time
+ * @property {boolean} hasCalls  what was called or done is shown although it took no time
  */
 
 export const ROOT = -1;
@@ -106,9 +108,6 @@ export function threadNode(index) {
   return -2 - index;
 }
 
-/** @type {Mode[]} */
-export const MODES = ['wall', 'cpu', 'gil'];
-
 /** Whether every call was traced: samples are calls then. @param {{meta: any}} profile */
 export function hasCalls(profile) {
   return profile.meta.pause === 'trace';
@@ -116,8 +115,15 @@ export function hasCalls(profile) {
 
 /** What can be told of the profile. @param {Profile} profile @returns {Mode[]} */
 export function modesOf(profile) {
+  const ofThreads = modesOfThreads(profile);
+  return profile.meta.gpu ? [...ofThreads, 'gpu'] : ofThreads;
+}
+
+/** @param {Profile} profile @returns {Mode[]} */
+function modesOfThreads(profile) {
+  if (profile.meta.pause === 'gpu') return [];
   if (profile.meta.pause === 'signal') return ['cpu'];
-  if (!hasCalls(profile)) return MODES;
+  if (!hasCalls(profile)) return ['wall', 'cpu', 'gil'];
   return profile.meta.cpuTime ? ['wall', 'cpu'] : ['wall'];
 }
 
@@ -187,20 +193,22 @@ function decodeThread(raw, stackCount, areCalls) {
     }
     return values;
   };
-  const weight = {wall: column('wall'), cpu: column('cpu'), gil: column('gil')};
+  const weight = {wall: column('wall'), cpu: column('cpu'), gil: column('gil'), gpu: column('gpu')};
+  const gpu = column('gpuWorks');
   const sum = (/** @type {Float64Array} */ values) => values.reduce((a, b) => a + b, 0);
   const samples = column('samples');
   return {
     tid: raw.tid,
+    stream: raw.stream ?? false,
     interpreter: raw.interpreter,
     name: raw.name,
     idle: raw.idle,
     stacks,
     weight,
     kernel: column('kernel'),
-    samples: areCalls ? {wall: samples, cpu: samples, gil: samples}
-                      : {wall: samples, cpu: column('cpuSamples'), gil: column('gilSamples')},
-    total: {wall: sum(weight.wall), cpu: sum(weight.cpu), gil: sum(weight.gil)},
+    samples: areCalls ? {wall: samples, cpu: samples, gil: samples, gpu}
+                      : {wall: samples, cpu: column('cpuSamples'), gil: column('gilSamples'), gpu},
+    total: {wall: sum(weight.wall), cpu: sum(weight.cpu), gil: sum(weight.gil), gpu: sum(weight.gpu)},
   };
 }
 
@@ -294,7 +302,7 @@ function foldThreads(profile, threads, mode) {
     nodeTotal: addUp(nodeSelf.slice(), skeleton.parent),
     nodeSamples: addUp(nodeSamples.slice(), skeleton.parent),
     nodeOwnSamples: nodeSamples,
-    hasCalls: hasCalls(profile),
+    hasCalls: hasCalls(profile) || mode === 'gpu',
   };
 }
 
@@ -308,7 +316,7 @@ function foldThreads(profile, threads, mode) {
 export function buildTree(profile, threads, mode, split) {
   const groups = split ? threads.map((t) => foldThreads(profile, [t], mode))
                        : [foldThreads(profile, threads, mode)];
-  const builder = new TreeBuilder(profile.skeleton, groups);
+  const builder = new TreeBuilder(profile.skeleton, groups, mode);
   if (split) builder.addRoot();
   let x = 0;
   groups.forEach((group, g) => {
@@ -320,16 +328,17 @@ export function buildTree(profile, threads, mode, split) {
 
 /** @returns {Tree} */
 export function emptyTree() {
-  const builder = new TreeBuilder(/** @type {any} */ (null), []);
+  const builder = new TreeBuilder(/** @type {any} */ (null), [], 'wall');
   builder.addRoot();
   return builder.tree();
 }
 
 class TreeBuilder {
-  /** @param {Skeleton} skeleton @param {Group[]} groups */
-  constructor(skeleton, groups) {
+  /** @param {Skeleton} skeleton @param {Group[]} groups @param {Mode} mode */
+  constructor(skeleton, groups, mode) {
     this.skeleton = skeleton;
     this.groups = groups;
+    this.mode = mode;
     /** @type {number[]} */ this.func = [];
     /** @type {number[]} */ this.parent = [];
     /** @type {number[]} */ this.depth = [];
@@ -407,6 +416,7 @@ class TreeBuilder {
       end[this.parent[i]] = Math.max(end[this.parent[i]], end[i]);
     }
     return {
+      mode: this.mode,
       count: this.func.length,
       func: Int32Array.from(this.func),
       parent: Int32Array.from(this.parent),

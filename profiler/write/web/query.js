@@ -41,7 +41,7 @@ export function hottestLine(profile, tree, i) {
  * @param {Profile} profile @param {Tree} tree @param {number} i
  */
 export function splitOfNode(profile, tree, i) {
-  if (!profile.meta.native) return null;
+  if (!profile.meta.native || tree.mode === 'gpu') return null;
   const split = {python: 0, native: 0, kernel: 0};
   const {skeleton, functions} = profile;
   for (let below = i; below < tree.end[i]; below++) {
@@ -63,7 +63,7 @@ export function splitOfNode(profile, tree, i) {
  * @property {number} func
  * @property {number} self
  * @property {number} total    recursion counted once
- * @property {number} calls    of a trace
+ * @property {number} calls    of a trace; of a GPU its works
  * @property {number} hotLine  the line with the most self time, else total time
  */
 
@@ -144,7 +144,7 @@ export function markedWeight(tree, top, marks) {
  * @property {string} module
  * @property {number} self
  * @property {number} total   calls of a module from itself counted once
- * @property {number} calls   of a trace, those from itself, too
+ * @property {number} calls   of a trace, those from itself, too; of a GPU its works
  * @property {Set<number>} functions
  */
 

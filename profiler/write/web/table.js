@@ -12,20 +12,21 @@ import {formatCount, formatPercent, formatTime, plural} from './text.js';
  * @property {string} color
  * @property {number} self
  * @property {number} total
- * @property {number} calls    of a trace
+ * @property {number} calls    of a trace; of a GPU its works
  */
 
-/** Of the last two columns. @typedef {{name: string, place: string, hint: string}} Labels */
+/** Of the columns that have others at times; without `calls` there is no such column.
+ * @typedef {{name: string, place: string, hint: string, calls: string, callsHint: string}} Labels */
 /** @typedef {'calls' | 'self' | 'total' | 'name' | 'place'} Column */
 
 const FIRST_ROWS = 200;
 
 /** @type {{id: Column, label: string, className: string, hint: string}[]} */
 const COLUMNS = [
-  {id: 'calls', label: 'Calls', className: 'calls', hint: 'Those that began, recursive ones too'},
+  {id: 'calls', label: '', className: 'calls', hint: ''},
   {id: 'self', label: 'Self', className: 'number', hint: 'Time in the function itself'},
   {id: 'total', label: 'Total', className: 'number', hint: 'Time in it and in all it called; recursion counted once'},
-  {id: 'name', label: 'Function', className: 'name', hint: ''},
+  {id: 'name', label: '', className: 'name', hint: ''},
   {id: 'place', label: '', className: 'place', hint: ''},
 ];
 
@@ -33,10 +34,9 @@ export class Table {
   /**
    * @param {HTMLElement} section
    * @param {(key: string | null) => void} select  a row was chosen, or let go
-   * @param {boolean} hasCalls  which have a column then
    */
-  constructor(section, select, hasCalls) {
-    this.columns = COLUMNS.filter((column) => hasCalls || column.id !== 'calls');
+  constructor(section, select) {
+    this.columns = COLUMNS;
     this.select = select;
     this.head = /** @type {HTMLElement} */ (section.querySelector('thead tr'));
     this.body = /** @type {HTMLElement} */ (section.querySelector('tbody'));
@@ -44,7 +44,7 @@ export class Table {
     /** @type {Row[]} */ this.rows = [];
     this.whole = 0;
     this.limit = FIRST_ROWS;
-    this.labels = {name: '', place: '', hint: ''};
+    this.labels = {name: '', place: '', hint: '', calls: '', callsHint: ''};
     /** @type {string | null} */ this.selected = null;
     /** @type {Column} */ this.sortedBy = 'self';
     this.descending = true;
@@ -93,6 +93,7 @@ export class Table {
   /** @param {Labels} labels */
   renderHead(labels) {
     this.labels = labels;
+    this.columns = COLUMNS.filter((column) => labels.calls !== '' || column.id !== 'calls');
     this.head.replaceChildren(...this.columns.map((column) => {
       const cell = document.createElement('th');
       cell.scope = 'col';
@@ -103,8 +104,9 @@ export class Table {
       const button = document.createElement('button');
       button.type = 'button';
       button.dataset.column = column.id;
-      button.title = column.id === 'place' ? labels.hint : column.hint;
-      button.textContent = column.id === 'name' || column.id === 'place' ? labels[column.id] : column.label;
+      button.title = column.id === 'place' ? labels.hint
+                   : column.id === 'calls' ? labels.callsHint : column.hint;
+      button.textContent = column.label || labels[/** @type {'calls' | 'name' | 'place'} */ (column.id)];
       button.addEventListener('click', () => this.sortBy(column.id));
       cell.append(button);
       return cell;

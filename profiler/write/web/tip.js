@@ -19,7 +19,7 @@ const LINES_SHOWN = 6;
  * @property {{label: string, time: string, share: string}[]} split  what used the CPU
  * @property {{label: string, time: string, share: string}[]} lines
  * @property {number} moreLines
- * @property {string} count    how many samples or calls
+ * @property {string} count    how many samples, calls or works of a GPU
  */
 
 /**
@@ -50,8 +50,14 @@ export function describe(profile, tree, node, top, name) {
       share: formatPercent(l.total, own),
     })),
     moreLines: Math.max(0, lines.length - LINES_SHOWN),
-    count: hasCalls(profile) ? callsOf(tree, node) : plural(tree.samples[node], 'thread sample'),
+    count: countOf(profile, tree, node),
   };
+}
+
+/** @param {Profile} profile @param {Tree} tree @param {number} node */
+function countOf(profile, tree, node) {
+  if (tree.mode === 'gpu') return `${plural(tree.samples[node], 'time')} on a GPU`;
+  return hasCalls(profile) ? callsOf(tree, node) : plural(tree.samples[node], 'thread sample');
 }
 
 /** Of a function its own calls, of a thread or all of them what there are. @param {Tree} tree @param {number} node */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The page: holds what is being looked at and passes every change to the graph and the table.
-import {MODES, ROOT, buildTree, decodeProfile, emptyTree, hasCalls, isReal, modesOf, sameNode} from './data.js';
+import {ROOT, buildTree, decodeProfile, emptyTree, hasCalls, isReal, modesOf, sameNode} from './data.js';
 import {FlameGraph} from './graph.js';
 import {Table} from './table.js';
 import {describe, showDetail, showTip} from './tip.js';
@@ -12,6 +12,9 @@ import {showHeader} from './header.js';
 /** @typedef {import('./data.js').Mode} Mode */
 /** @typedef {import('./data.js').Tree} Tree */
 /** @typedef {import('./table.js').Row} Row */
+
+/** @type {Record<string, Mode>} */
+const MODE_KEYS = {w: 'wall', c: 'cpu', g: 'gil', u: 'gpu'};
 
 /** More threads than this side by side are neither legible nor cheap. */
 const MAX_SPLIT = 64;
@@ -27,7 +30,7 @@ class Page {
     this.modes = modesOf(this.profile);
     /** @type {Mode} */ this.mode = this.profile.mode;
     this.threads = 'merged';
-    this.allIdle = this.profile.threads.every((t) => t.idle || !isReal(t));
+    this.allIdle = this.profile.threads.every((t) => t.idle || t.stream || !isReal(t));
     this.showIdle = this.profile.idle || this.allIdle;
     this.byModule = false;
     /** @type {string | null} */ this.selected = null;
@@ -46,7 +49,7 @@ class Page {
       focus: (node) => this.detail(node),
     });
     this.table = new Table(document.querySelector('section.table') ?? document.body,
-                           (key) => this.select(key), hasCalls(this.profile));
+                           (key) => this.select(key));
     this.fillModes();
     this.fillHelp();
     this.fillThreads();
@@ -59,7 +62,12 @@ class Page {
   /** @returns {number[]} */
   shownThreads() {
     if (this.threads !== 'merged' && this.threads !== 'split') return [Number(this.threads)];
-    return this.profile.threads.flatMap((t, i) => (this.showIdle || !t.idle ? [i] : []));
+    return this.threadsOfMode().filter((i) => this.showIdle || !this.profile.threads[i].idle);
+  }
+
+  /** Threads, or streams of a GPU. */
+  threadsOfMode() {
+    return this.profile.threads.flatMap((t, i) => (t.stream === (this.mode === 'gpu') ? [i] : []));
   }
 
   /** Folds anew after a change of mode or threads, staying zoomed where possible. */
@@ -84,6 +92,7 @@ class Page {
   whyEmpty() {
     if (this.profile.threads.length === 0) return 'The recording has no samples.';
     if (this.mode === 'cpu') return 'These threads used no CPU time. Wall time shows where they waited.';
+    if (this.mode === 'gpu') return 'Nothing was seen that took any time of a GPU.';
     if (this.mode === 'gil') return 'These threads were never seen holding the interpreter\'s lock.';
     return 'No time was recorded for these threads.';
   }
@@ -130,11 +139,12 @@ class Page {
   summary() {
     const {tree, graph} = this;
     const total = tree.total[graph.zoomed];
-    const what = {wall: 'wall time', cpu: 'CPU time', gil: 'holding the GIL'}[this.mode];
-    const threads = this.shownThreads().filter((t) => isReal(this.profile.threads[t]));
+    const ofGpu = this.mode === 'gpu';
+    const what = {wall: 'wall time', cpu: 'CPU time', gil: 'holding the GIL', gpu: 'GPU time'}[this.mode];
+    const threads = this.shownThreads().filter((t) => ofGpu || isReal(this.profile.threads[t]));
     const time = `${formatTime(total)} ${what}`;
     if (graph.zoomed !== 0) return `${time}, ${formatPercent(total, tree.total[0])} of all`;
-    return threads.length === 0 ? time : `${time} in ${plural(threads.length, 'thread')}`;
+    return threads.length === 0 ? time : `${time} in ${plural(threads.length, ofGpu ? 'stream' : 'thread')}`;
   }
 
   // ---- marks: what is searched for, or the row that was chosen
@@ -223,10 +233,14 @@ class Page {
 
   /** @returns {import('./table.js').Labels} */
   labels() {
-    if (this.byModule) return {name: 'Module', place: 'Functions', hint: ''};
+    const counted = this.mode === 'gpu' ? {calls: 'Count', callsHint: 'How often a GPU did it'}
+                  : hasCalls(this.profile)
+                    ? {calls: 'Calls', callsHint: 'Those that began, recursive ones too'}
+                    : {calls: '', callsHint: ''};
+    if (this.byModule) return {...counted, name: 'Module', place: 'Functions', hint: ''};
     return hasCalls(this.profile)
-      ? {name: 'Function', place: 'Defined at', hint: 'File, and the line of the def'}
-      : {name: 'Function', place: 'Hottest line', hint: 'File, and the line with the most time'};
+      ? {...counted, name: 'Function', place: 'Defined at', hint: 'File, and the line of the def'}
+      : {...counted, name: 'Function', place: 'Hottest line', hint: 'File, and the line with the most time'};
   }
 
   /** @param {number} top @param {Uint8Array | null} only @returns {Row[]} */
@@ -304,24 +318,29 @@ class Page {
   /** Leaves what concerns this profile. */
   fillHelp() {
     const of = hasCalls(this.profile) ? 'calls' : 'samples';
-    for (const part of element('keys').querySelectorAll('[data-of]')) part.hidden = part.dataset.of !== of;
+    for (const part of element('keys').querySelectorAll('[data-of]')) {
+      part.hidden = part.dataset.of === 'gpu' ? !this.modes.includes('gpu') : part.dataset.of !== of;
+    }
   }
 
+  /** With those of the mode; anew when it changes from threads to streams. */
   fillThreads() {
     const {threads} = this.profile;
     const option = (/** @type {string} */ value, /** @type {string} */ text) => new Option(text, value);
-    const shown = this.shownThreads().length;
-    element('threads').append(option('merged', 'all, merged'));
-    if (shown > 1 && threads.length <= MAX_SPLIT) {
+    const those = this.threadsOfMode();
+    element('threads').replaceChildren(option('merged', 'all, merged'));
+    if (this.shownThreads().length > 1 && those.length <= MAX_SPLIT) {
       element('threads').append(option('split', 'all, side by side'));
     }
-    threads.forEach((t, i) => {
+    for (const i of those) {
+      const t = threads[i];
       const id = isReal(t) ? ` · ${t.tid}` : '';
       const where = t.interpreter ? `, interpreter ${t.interpreter}` : '';
-      const state = `${formatTime(t.total.cpu)} CPU${t.idle ? ', idle' : ''}`;
+      const state = t.stream ? `${formatTime(t.total.gpu)} GPU`
+                             : `${formatTime(t.total.cpu)} CPU${t.idle ? ', idle' : ''}`;
       element('threads').append(option(String(i), `${t.name || 'thread'}${id}${where} · ${state}`));
-    });
-    const idle = threads.filter((t) => t.idle).length;
+    }
+    const idle = those.filter((i) => threads[i].idle).length;
     element('idle-field').hidden = idle === 0 || this.allIdle;
     element('idle-field').querySelector('span').textContent = plural(idle, 'idle thread');
     element('idle').checked = this.showIdle;
@@ -353,7 +372,12 @@ class Page {
   /** @param {Mode} mode */
   setMode(mode) {
     if (!this.modes.includes(mode)) return;
+    const others = (mode === 'gpu') !== (this.mode === 'gpu');
     this.mode = mode;
+    if (others) {
+      this.threads = 'merged';
+      this.fillThreads();
+    }
     this.refold();
   }
 
@@ -403,7 +427,7 @@ class Page {
     if (e.key === 'Escape') return this.escape();
     if (typing && e.key === 'Enter') return this.goToMarked(e.shiftKey ? -1 : 1);
     if (typing || e.target instanceof HTMLSelectElement) return undefined;
-    const mode = MODES.find((m) => m[0] === e.key);
+    const mode = MODE_KEYS[e.key];
     if (mode) return this.setMode(mode);
     if (e.key === '?') return this.toggleHelp();
     if (e.key === 'n' || e.key === 'N') return this.goToMarked(e.key === 'n' ? 1 : -1);

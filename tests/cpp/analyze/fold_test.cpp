@@ -62,7 +62,7 @@ class FoldTest : public ::testing::Test {
 };
 
 TEST(ModeByName, KnowsTheNamesThatAreGiven) {
-  for (const Mode mode : {Mode::kWall, Mode::kCpu, Mode::kGil}) {
+  for (const Mode mode : {Mode::kWall, Mode::kCpu, Mode::kGil, Mode::kGpu}) {
     EXPECT_EQ(ModeByName(ModeName(mode)), mode);
   }
   EXPECT_FALSE(ModeByName(""));

@@ -200,20 +200,22 @@ TEST_F(SpansTest, WithoutATimelineThereIsNoPart) {
 }
 
 TEST(ChooseMode, OfCalls) {
-  Metadata calls;
+  testing::MemoryRecording of_calls;
+  const RecordingSource& recording = of_calls;
+  Metadata& calls = of_calls.mutable_metadata();
   calls.pause_mode = kByTracing;
-  EXPECT_EQ(ChooseMode(calls, {}).value(), Mode::kWall);
-  EXPECT_EQ(ChooseMode(calls, Mode::kCpu).value(), Mode::kCpu);
-  const auto of_part = ChooseMode(calls, Mode::kCpu, true);
+  EXPECT_EQ(ChooseMode(recording, {}).value(), Mode::kWall);
+  EXPECT_EQ(ChooseMode(recording, Mode::kCpu).value(), Mode::kCpu);
+  const auto of_part = ChooseMode(recording, Mode::kCpu, true);
   ASSERT_FALSE(of_part);
   EXPECT_THAT(of_part.error().message, HasSubstr("a part of a timeline has no CPU time"));
   calls.clock = CallClock::kCpu;
-  EXPECT_EQ(ChooseMode(calls, {}).value(), Mode::kCpu);
-  EXPECT_EQ(ChooseMode(calls, {}, true).value(), Mode::kWall);
-  EXPECT_EQ(ChooseMode(calls, Mode::kWall).value(), Mode::kWall);
+  EXPECT_EQ(ChooseMode(recording, {}).value(), Mode::kCpu);
+  EXPECT_EQ(ChooseMode(recording, {}, true).value(), Mode::kWall);
+  EXPECT_EQ(ChooseMode(recording, Mode::kWall).value(), Mode::kWall);
   calls.clock = CallClock::kWall;
-  EXPECT_EQ(ChooseMode(calls, {}).value(), Mode::kWall);
-  const auto of_wall = ChooseMode(calls, Mode::kCpu);
+  EXPECT_EQ(ChooseMode(recording, {}).value(), Mode::kWall);
+  const auto of_wall = ChooseMode(recording, Mode::kCpu);
   ASSERT_FALSE(of_wall);
   EXPECT_THAT(of_wall.error().message, HasSubstr("have no CPU time"));
 }

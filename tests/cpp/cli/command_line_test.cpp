@@ -67,6 +67,13 @@ TEST(CommandLine, HelpOffersNothingThatIsRefused) {
   EXPECT_THAT(help("trace"),
               HasSubstr(".json\n                           .callgrind .pstats .trace.json\n"));
   EXPECT_THAT(help("report"), HasSubstr("gil: time"));
+  EXPECT_THAT(help("report"), HasSubstr("--gpu"));
+  EXPECT_THAT(help("attach"), Not(HasSubstr("gpu")));
+  EXPECT_THAT(Refusal({"attach", "7", "--mode", "gpu"}), HasSubstr("do not tell what a GPU did"));
+  EXPECT_THAT(Refusal({"attach", "7", "--gpu"}), HasSubstr("no option '--gpu'"));
+  EXPECT_THAT(Refusal({"trace", "--mode", "gpu", "a.py"}), HasSubstr("'gpu' is not known"));
+  EXPECT_THAT(Refusal({"report", "a.strobe", "--gpu", "--mode", "cpu"}),
+              HasSubstr("--gpu is short for --mode gpu"));
   EXPECT_THAT(help("report"), HasSubstr("calls also .callgrind .pstats"));
   EXPECT_THAT(Refusal({"trace", "--idle", "a.py"}), HasSubstr("no thread whose calls are traced"));
   const auto no_mode = ParseCommandLine(Words{"trace", "--mode", "all", "a.py"});
@@ -317,6 +324,8 @@ TEST(CommandLine, OtherVerbs) {
   EXPECT_EQ(report.file, "a.strobe");
   EXPECT_EQ(report.view.until_ns, 1'500'000'000);
   EXPECT_EQ(report.view.mode, Mode::kGil);
+  EXPECT_EQ(ParseAs<ReportOptions>({"report", "a.strobe", "--gpu"}).view.mode, Mode::kGpu);
+  EXPECT_EQ(ParseAs<ReportOptions>({"report", "a.strobe", "--mode", "gpu"}).view.mode, Mode::kGpu);
   EXPECT_FALSE(ParseAs<DoctorOptions>({"doctor"}).pid);
   EXPECT_EQ(ParseAs<DoctorOptions>({"doctor", "12"}).pid, 12);
 }

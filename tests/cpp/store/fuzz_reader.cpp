@@ -7,6 +7,7 @@
 #include "profiler/analyze/profile.h"
 #include "profiler/store/block.h"
 #include "profiler/store/strobe.h"
+#include "profiler/write/gpu_labels.h"
 #include "profiler/write/writer.h"
 #include "tests/cpp/support/strobe_bytes.h"
 
@@ -70,9 +71,13 @@ class CountingOutput final : public write::Output {
 void ReportAll(const StrobeFile& file) {
   FoldOptions fold;
   fold.include_idle = true;
+  fold.work = Work::kBoth;
   const auto profile = Fold(file, fold);
   if (!profile) return;
-  for (const Mode mode : {Mode::kWall, Mode::kCpu, Mode::kGil}) FunctionTable(*profile, mode);
+  for (const Mode mode : {Mode::kWall, Mode::kCpu, Mode::kGil, Mode::kGpu}) {
+    FunctionTable(*profile, mode);
+  }
+  if (file.gpu() != nullptr) Require(!write::WholeQualityLine(file).empty());
   for (const auto write :
        {write::WriteHtml, write::WriteSpeedscope, write::WritePprof, write::WriteCollapsed,
         write::WriteJson, write::WriteTraceEvents, write::WritePerfetto}) {

@@ -7,6 +7,8 @@
 #include <random>
 #include <string>
 
+#include "tests/cpp/support/gpu_example.h"
+
 namespace pystrobe::testing {
 namespace {
 
@@ -96,6 +98,19 @@ void FillShop(MemoryRecording& recording) {
     recording.Add(sample);
   }
   recording.Add(WaitSample(unnamed, 1000, idle, 1000));
+}
+
+void FillGpuAlone(MemoryRecording& recording) {
+  recording.mutable_metadata().pause_mode = kOfGpu;
+  recording.SetGpu(MakeGpuExample(recording.mutable_tables()));
+}
+
+void FillGpu(MemoryRecording& recording) {
+  Tables& tables = recording.mutable_tables();
+  recording.SetGpu(MakeGpuExample(tables));
+  const ThreadIndex main = MakeThread(tables, 4242, "MainThread");
+  const StackId step = MakeStack(tables, {{"<module>", 30}, {"train", 12}, {"step", 5}});
+  for (int64_t ms = 1; ms <= 1000; ++ms) recording.Add(BusySample(main, ms, step));
 }
 
 void FillOdd(MemoryRecording& recording) {
@@ -255,6 +270,8 @@ constexpr std::array kExamples = {
     Example{"gaps", FillGaps, 100},
     Example{"split", FillSplit, 100},
     Example{"calls", FillCalls, 100},
+    Example{"gpu", FillGpu, 1000},
+    Example{"gpu alone", FillGpuAlone, 0},
 };
 
 }  // namespace

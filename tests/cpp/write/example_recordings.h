@@ -24,6 +24,8 @@ namespace pystrobe::testing {
 /// "split"  100 ms of CPU time, with C functions: Python 20, native 50, kernel 30
 /// "calls"  a trace of 10,006 calls: `step` is called 10,000 times by `main`, 3 times by `run`, and
 ///          calls `check` twice, which takes no time
+/// "gpu"    1 s of CPU time in `train`, and what it had a GPU do: MakeGpuExample()
+/// "gpu alone"  the same, of which no thread was sampled
 const std::vector<std::string_view>& ExampleNames();
 
 /// Fills `recording` with the example of that name; false when there is none.

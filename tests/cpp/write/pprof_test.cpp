@@ -140,6 +140,31 @@ Decoded Decode(const std::string& gz) {
   return profile;
 }
 
+TEST(PprofTest, CarriesStreamsOfAGpuBesideThreads) {
+  const Decoded profile =
+      Decode(WrittenExample(WritePprof, "gpu", {.mode = Mode::kGpu}, {.work = Work::kBoth}));
+  EXPECT_THAT(profile.sample_types,
+              ElementsAre(Pair("samples", "count"), Pair("wall", "nanoseconds"),
+                          Pair("cpu", "nanoseconds"), Pair("gil", "nanoseconds"),
+                          Pair("gpu", "nanoseconds"), Pair("gpu_works", "count")));
+  std::map<std::string, std::vector<uint64_t>> values;
+  for (const DecodedSample& sample : profile.samples) {
+    values[sample.labels.at("thread") + " " + profile.Stack(sample)] = sample.values;
+  }
+  constexpr uint64_t kSecond = 1'000'000'000;
+  EXPECT_THAT(values, UnorderedElementsAre(
+                          Pair("MainThread [4242] <module>:30;train:12;step:5",
+                               ElementsAre(1000, kSecond, kSecond, kSecond, 0, 0)),
+                          Pair("GPU 0 stream 7 <module>:30;train:12;step:5;gemm<float, 128>:0",
+                               ElementsAre(0, 0, 0, 0, 611'100'000, 1100)),
+                          Pair("GPU 0 stream 7 <module>:30;train:12;step:5;relu:0",
+                               ElementsAre(0, 0, 0, 0, 2'001'000, 1000)),
+                          Pair("GPU 0 stream 7 set:0", ElementsAre(0, 0, 0, 0, 4'000, 4)),
+                          Pair("GPU 0 stream 13 <module>:30;train:11;load:20;copy to the device:0",
+                               ElementsAre(0, 0, 0, 0, 10'500'000, 10))));
+  EXPECT_EQ(profile.strings.at(profile.scalars.at(14)), "gpu");
+}
+
 TEST(PprofTest, CarriesFourValuesForEveryThreadAndStack) {
   const Decoded profile = Decode(WrittenExample(WritePprof, "shop"));
   EXPECT_THAT(profile.sample_types,

@@ -2,9 +2,10 @@
 //
 // Writes a recording with known content in a format, for readers that are not ours:
 //
-//   write_example EXAMPLE FILE [wall|cpu|gil [samples|us|ns]]
+//   write_example EXAMPLE FILE [wall|cpu|gil|gpu [samples|us|ns]]
 //
 // The format follows the file name, as with `pystrobe report`. Examples: example_recordings.h.
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -12,6 +13,8 @@
 #include <span>
 #include <string_view>
 
+#include "profiler/base/scoped_fd.h"
+#include "profiler/store/strobe.h"
 #include "profiler/write/writer.h"
 #include "tests/cpp/write/example_recordings.h"
 
@@ -30,16 +33,19 @@ class FileOutput final : public write::Output {
   std::unique_ptr<FILE, int (*)(FILE*)> file_;
 };
 
-Mode ModeByName(std::string_view name) {
-  for (const Mode mode : {Mode::kCpu, Mode::kGil}) {
-    if (ModeName(mode) == name) return mode;
-  }
-  return Mode::kWall;
-}
-
 write::Unit UnitByName(std::string_view name) {
   if (name == "us") return write::Unit::kMicroseconds;
   return name == "ns" ? write::Unit::kNanoseconds : write::Unit::kSamples;
+}
+
+Result<void> WriteRecording(const testing::MemoryRecording& recording, const char* path) {
+  ScopedFd fd(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  store::StrobeWriter writer(std::move(fd), path);
+  if (auto begun = writer.Begin(recording.metadata()); !begun) return begun;
+  const Tables& tables = recording.tables();
+  auto taken = writer.Append(tables, recording.samples(), recording.quality());
+  if (taken && recording.gpu() != nullptr) taken = writer.AppendGpu(tables, *recording.gpu());
+  return taken ? writer.Finish(tables, recording.quality()) : taken;
 }
 
 Result<void> WriteExample(std::span<char*> arguments) {
@@ -52,10 +58,12 @@ Result<void> WriteExample(std::span<char*> arguments) {
   }
   const auto format = write::FormatByFileName(arguments[2]);
   if (!format) return Fail(ErrorCode::kInvalidArgument, "no format for {}", arguments[2]);
+  if (format == write::Format::kStrobe) return WriteRecording(recording, arguments[2]);
   write::WriteOptions options;
-  if (arguments.size() > 3) options.mode = ModeByName(arguments[3]);
+  if (arguments.size() > 3) options.mode = ModeByName(arguments[3]).value_or(Mode::kWall);
   if (arguments.size() > 4) options.unit = UnitByName(arguments[4]);
-  auto profile = Fold(recording, {.include_idle = true});
+  const FoldOptions asked{.include_idle = true, .work = WorkOf(options.mode)};
+  const auto profile = Fold(recording, write::FoldOptionsFor(*format, recording, asked));
   if (!profile) return std::unexpected(profile.error());
   FileOutput output(arguments[2]);
   return write::Write(*format, *profile, options, output);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/analyze/gpu_streams.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "profiler/analyze/stack_sums.h"
+
+namespace pystrobe::analyze {
+namespace {
+
+/// Device and stream.
+using StreamKey = std::pair<uint32_t, uint32_t>;
+using Stacks = std::map<StackId, Weights>;
+
+/// The sum's stack with the kernel on top of it.
+StackId PushKernel(const GpuRecord& record, const GpuSum& sum, StringId file, Tables& tables) {
+  const GpuKernel& kernel = record.kernels[sum.kernel];
+  const FunctionId function =
+      tables.Intern(Function{.name = kernel.short_name, .file = file, .is_native = true});
+  return tables.Push(sum.stack, tables.Intern(Frame{function}));
+}
+
+ThreadProfile ToThread(const Stacks& stacks, ThreadIndex thread) {
+  ThreadProfile profile{.thread = thread, .total = {}, .unseen = {}, .stacks = {}};
+  for (const auto& [stack, self] : stacks) {
+    if (IsZero(self)) continue;
+    profile.stacks.push_back({stack, self});
+    profile.total += self;
+  }
+  return profile;
+}
+
+std::string ListStreams(const GpuRecord& record) {
+  constexpr size_t kMost = 20;
+  std::set<std::string> names;
+  for (const GpuSum& sum : record.sums) names.insert(StreamName(sum));
+  if (names.empty()) return "none";
+  const size_t left = names.size() - std::min(names.size(), kMost);
+  while (names.size() > kMost) names.erase(std::prev(names.end()));
+  return fmt::format("{}{}", fmt::join(names, "; "),
+                     left == 0 ? "" : fmt::format("; and {} more", left));
+}
+
+}  // namespace
+
+Result<void> RequireGpu(const RecordingSource& recording, bool of_part) {
+  if (recording.gpu() == nullptr) {
+    return FailWithHint(ErrorCode::kInvalidArgument,
+                        "Record the program again with what its GPU does: docs/gpu.md.",
+                        "the recording does not tell what a GPU did");
+  }
+  if (!of_part) return {};
+  return FailWithHint(ErrorCode::kInvalidArgument, "Leave --mode gpu out, or --since and --until.",
+                      "a part of the time has no work of a GPU: when it ran is not kept");
+}
+
+std::string StreamName(const GpuSum& sum) {
+  return fmt::format("GPU {} stream {}", sum.device, sum.stream);
+}
+
+bool IsMeant(const GpuSum& sum, const std::optional<std::string>& filter) {
+  return !filter || StreamName(sum).find(*filter) != std::string::npos;
+}
+
+void AddStreams(const std::optional<std::string>& filter, Profile& profile) {
+  const GpuRecord& record = *profile.recording->gpu();
+  Tables tables = profile.recording->tables().Copy();
+  const StringId file = tables.Intern(kGpuFile);
+  std::map<StreamKey, Stacks> streams;
+  std::map<StreamKey, ThreadIndex> indexes;
+  for (const GpuSum& sum : record.sums) {
+    if (!IsMeant(sum, filter)) continue;
+    const StreamKey key{sum.device, sum.stream};
+    if (!indexes.contains(key)) {
+      indexes[key] = tables.AddThread({.name = tables.Intern(StreamName(sum))});
+    }
+    streams[key][PushKernel(record, sum, file, tables)] +=
+        {.gpu_ns = sum.total_ns, .gpu_count = sum.count + sum.untimed};
+  }
+  std::vector<ThreadProfile> threads;
+  for (const auto& [key, stacks] : streams) {
+    ThreadProfile thread = ToThread(stacks, indexes[key]);
+    if (!thread.stacks.empty()) threads.push_back(std::move(thread));
+  }
+  std::ranges::stable_sort(threads, std::ranges::greater{},
+                           [](const ThreadProfile& thread) { return thread.total.gpu_ns; });
+  for (ThreadProfile& thread : threads) {
+    profile.total += thread.total;
+    profile.threads.push_back(std::move(thread));
+  }
+  profile.until_ns = std::max(profile.until_ns, record.quality.duration_ns);
+  profile.with_streams = std::make_shared<const Tables>(std::move(tables));
+}
+
+Result<Profile> FoldGpu(const RecordingSource& recording, const FoldOptions& options) {
+  if (auto there = RequireGpu(recording, options.IsPart()); !there) {
+    return std::unexpected(there.error());
+  }
+  const GpuRecord& record = *recording.gpu();
+  const auto is_meant = [&](const GpuSum& sum) { return IsMeant(sum, options.thread); };
+  if (options.thread && std::ranges::none_of(record.sums, is_meant)) {
+    return FailWithHint(ErrorCode::kInvalidArgument, "Give a part of a stream's name.",
+                        "no stream of a GPU matches '{}'; the recording has: {}", *options.thread,
+                        ListStreams(record));
+  }
+  Profile profile;
+  profile.recording = &recording;
+  profile.until_ns = recording.quality().duration_ns;
+  profile.has_cpu_time = HasCpuTime(recording.metadata());
+  AddStreams(options.thread, profile);
+  return profile;
+}
+
+}  // namespace pystrobe::analyze

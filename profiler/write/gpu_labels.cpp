@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/write/gpu_labels.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "profiler/write/number_text.h"
+
+namespace pystrobe::write {
+namespace {
+
+std::string Counted(uint64_t count, std::string_view one, std::string_view several) {
+  return fmt::format("{} {}", GroupDigits(count), count == 1 ? one : several);
+}
+
+/// Calls that put one thing on a device each; a launch of a graph puts more.
+uint64_t Launched(const GpuQuality& quality) {
+  const uint64_t calls = quality.kernel_launches + quality.copies + quality.sets;
+  return calls - std::min(calls, quality.failed);
+}
+
+/// Work without a record. With graphs there may be more.
+uint64_t Missing(const GpuQuality& quality) {
+  const uint64_t launched = Launched(quality);
+  return std::max(quality.dropped, launched - std::min(launched, quality.records));
+}
+
+uint64_t Untimed(const GpuRecord& record) {
+  uint64_t untimed = 0;
+  for (const GpuSum& sum : record.sums) untimed += sum.untimed;
+  return untimed;
+}
+
+/// More than 1 %; one or two of a short run say nothing of it.
+bool IsMuch(uint64_t part, uint64_t whole) { return part > 2 && part > whole / 100; }
+
+/// Why it is not good; nullptr: it is. The first is the worst.
+const char* Reservation(const GpuRecord& record) {
+  const GpuQuality& quality = record.quality;
+  if (Missing(quality) > 0) return "work missing";
+  if (Untimed(record) > 0) return "times missing";
+  if (IsMuch(quality.unmatched, quality.records)) return "launches not seen";
+  if (IsMuch(quality.overflowed, quality.records)) return "too much to tell apart";
+  if (quality.records == 0) return "nothing recorded";
+  return nullptr;
+}
+
+std::vector<std::string> Shortcomings(const GpuRecord& record) {
+  const GpuQuality& quality = record.quality;
+  std::vector<std::string> all;
+  const auto add = [&all](uint64_t count, std::string_view what) {
+    if (count > 0) all.push_back(fmt::format("{} {}", GroupDigits(count), what));
+  };
+  const uint64_t missing = Missing(quality);
+  if (missing > 0) {
+    all.push_back(fmt::format("{}{} not recorded, and in no figure",
+                              quality.graph_launches > 0 ? "at least " : "",
+                              Counted(missing, "work was", "works were")));
+  }
+  add(quality.dropped, "of them dropped as they came faster than they could be read");
+  add(Untimed(record), "without times, which the device did not tell");
+  add(quality.unmatched, "whose launch was not seen, and so not its line");
+  add(quality.overflowed, "summed up together, as there was no room to tell them apart");
+  add(quality.failed, quality.failed == 1 ? "launch failed" : "launches failed");
+  return all;
+}
+
+std::string RecordsText(const GpuQuality& quality) {
+  std::string text = Counted(quality.records, "work recorded", "works recorded");
+  text += ", of " + Counted(Launched(quality), "launch", "launches");
+  if (quality.graph_launches > 0) {
+    text += " and " + Counted(quality.graph_launches, "graph of several", "graphs of several");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string_view GpuKindName(GpuWorkKind kind) {
+  switch (kind) {
+    case GpuWorkKind::kKernel:
+      return "kernel";
+    case GpuWorkKind::kCopy:
+      return "copy";
+    case GpuWorkKind::kSet:
+      return "set";
+  }
+  return "";
+}
+
+std::string GpuSummary(const GpuTable& table) {
+  constexpr std::string_view kSeveral[] = {"kernels", "copies", "sets"};
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < table.kinds.size(); ++i) {
+    const GpuKindSum& kind = table.kinds[i];
+    if (kind.count == 0) continue;
+    parts.push_back(
+        fmt::format("{} in {}", TimeText(kind.total_ns),
+                    Counted(kind.count, GpuKindName(static_cast<GpuWorkKind>(i)), kSeveral[i])));
+  }
+  return parts.empty() ? "nothing" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+Verdict JudgeGpu(const GpuRecord& record) {
+  const GpuQuality& quality = record.quality;
+  const uint64_t all = std::max(Launched(quality), quality.records);
+  const uint64_t in_doubt = std::max({Missing(quality), Untimed(record), quality.unmatched});
+  if (IsMuch(in_doubt, all)) return Verdict::kDoubtful;
+  return Reservation(record) == nullptr ? Verdict::kGood : Verdict::kFair;
+}
+
+std::string GpuQualityLine(const GpuRecord& record, const Tables& tables) {
+  const GpuQuality& quality = record.quality;
+  const char* reservation = Reservation(record);
+  const Verdict verdict = JudgeGpu(record);
+  std::string line =
+      verdict == Verdict::kGood
+          ? "good"
+          : fmt::format("{} ({})", verdict == Verdict::kFair ? "fair" : "doubtful", reservation);
+  line += "; " + RecordsText(quality);
+  const std::vector<std::string> shortcomings = Shortcomings(record);
+  line += shortcomings.empty() ? "; nothing is missing"
+                               : fmt::format("; {}", fmt::join(shortcomings, "; "));
+  if (quality.duration_ns > 0) {
+    const double share =
+        static_cast<double>(quality.own_cpu_ns) / static_cast<double>(quality.duration_ns);
+    line += fmt::format("; own CPU {} %", PercentText(share));
+  }
+  const std::string& source = tables.text(quality.source);
+  return source.empty() ? line : line + "; told by " + source;
+}
+
+std::string WholeQualityLine(const RecordingSource& recording) {
+  const std::string samples = QualityLine(recording.metadata(), recording.quality());
+  if (recording.gpu() == nullptr) return samples;
+  const std::string gpu = GpuQualityLine(*recording.gpu(), recording.tables());
+  return recording.metadata().pause_mode == kOfGpu ? gpu : samples + ". GPU: " + gpu;
+}
+
+Verdict JudgeWhole(const RecordingSource& recording) {
+  const bool only_gpu = recording.metadata().pause_mode == kOfGpu;
+  if (recording.gpu() == nullptr) return Judge(recording.quality());
+  const Verdict gpu = JudgeGpu(*recording.gpu());
+  if (!only_gpu) return std::max(gpu, Judge(recording.quality()));
+  return recording.quality().complete ? gpu : Verdict::kDoubtful;
+}
+
+}  // namespace pystrobe::write
