@@ -64,7 +64,7 @@ void DefineRecording(py::module_& module) {
           py::arg("include_idle"))
       .def("save", &Save, py::arg("fd"), py::arg("name"), py::arg("format"), py::arg("mode"),
            py::arg("include_idle"))
-      .def("stacks", &ListStacks, py::arg("include_idle"));
+      .def("stacks", &ListStacks, py::arg("mode"), py::arg("include_idle"));
 }
 
 void DefineOwnSampler(py::module_& module) {

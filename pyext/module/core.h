@@ -20,7 +20,7 @@ pybind11::dict TakeDump(pid_t pid, bool locals, const std::string& pause, bool n
 
 /// Which part of a recording counts, as the Python caller says it.
 struct ReportOptions {
-  std::optional<std::string> mode;  ///< "wall", "cpu" or "gil"; none: see ChooseMode
+  std::optional<std::string> mode;  ///< a name of a Mode; none: see ChooseMode
   std::optional<std::string> thread;
   double since = 0;  ///< seconds from the start
   std::optional<double> until;
@@ -57,7 +57,8 @@ void Save(const Recording& recording, int fd, const std::string& name, const std
 /// A name of write::Format for a file name, or None.
 std::optional<std::string> FormatOf(const std::string& file_name);
 
-/// Each distinct stack of each thread, root first, with its weights.
-pybind11::list ListStacks(const Recording& recording, bool include_idle);
+/// Each distinct stack of each thread, or of each stream of a GPU, root first, with its weights.
+pybind11::list ListStacks(const Recording& recording, const std::optional<std::string>& mode,
+                          bool include_idle);
 
 }  // namespace pystrobe::pyext

@@ -78,10 +78,12 @@ void Save(const Recording& recording, int fd, const std::string& name, const std
   if (!saved) Raise(Wrap(saved.error(), "{}", name).error());
 }
 
-py::list ListStacks(const Recording& recording, bool include_idle) {
+py::list ListStacks(const Recording& recording, const std::optional<std::string>& mode,
+                    bool include_idle) {
+  const Work work = WorkOf(ModeFor(recording, mode));
   Result<Profile> folded = [&] {
     const py::gil_scoped_release released;
-    return Fold(recording.file(), {.include_idle = include_idle});
+    return Fold(recording.file(), {.include_idle = include_idle, .work = work});
   }();
   const Profile profile = ValueOrRaise(std::move(folded));
   const Tables& tables = profile.tables();

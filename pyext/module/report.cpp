@@ -10,6 +10,7 @@
 #include "profiler/store/strobe.h"
 #include "pyext/module/core.h"
 #include "pyext/module/errors.h"
+#include "pyext/module/gpu_report.h"
 #include "pyext/module/text.h"
 
 namespace pystrobe::pyext {
@@ -127,7 +128,8 @@ FoldOptions ToFoldOptions(const ReportOptions& options) {
 py::dict ToDict(const Weights& weights) {
   return py::dict("samples"_a = weights.samples, "cpu_samples"_a = weights.cpu_samples,
                   "gil_samples"_a = weights.gil_samples, "wall_ns"_a = weights.wall_ns,
-                  "cpu_ns"_a = weights.cpu_ns, "gil_ns"_a = weights.gil_ns);
+                  "cpu_ns"_a = weights.cpu_ns, "gil_ns"_a = weights.gil_ns,
+                  "gpu_ns"_a = weights.gpu_ns, "gpu_count"_a = weights.gpu_count);
 }
 
 std::optional<Mode> ToMode(const std::optional<std::string>& name) {
@@ -170,7 +172,8 @@ py::dict MakeReport(const Recording& recording, const ReportOptions& options) {
                   "mode"_a = ToStr(ModeName(mode)), "total"_a = ToDict(report.profile.total),
                   "unseen"_a = ToDict(report.profile.unseen),
                   "idle_threads_hidden"_a = report.profile.idle_hidden.size(),
-                  "threads"_a = ThreadList(report.profile), "functions"_a = FunctionList(report));
+                  "threads"_a = ThreadList(report.profile), "functions"_a = FunctionList(report),
+                  "gpu"_a = GpuReportDict(file));
 }
 
 }  // namespace pystrobe::pyext

@@ -43,7 +43,16 @@ if TYPE_CHECKING:
         UnsupportedTargetError,
     )
     from pystrobe._executable import executable
-    from pystrobe._profile import Profile, Stack, StackFrame
+    from pystrobe._gpu_report import (
+        GpuDevice,
+        GpuKernelTimes,
+        GpuOccupancy,
+        GpuQuality,
+        GpuReport,
+        GpuSum,
+        StackFrame,
+    )
+    from pystrobe._profile import Profile, Stack
     from pystrobe._profiler import Profiler, disable, enable, profile
     from pystrobe._region import region
     from pystrobe._report import (
@@ -78,9 +87,15 @@ _HOMES = {
     "TargetExitedError": "_errors",
     "UnsupportedTargetError": "_errors",
     "executable": "_executable",
+    "GpuDevice": "_gpu_report",
+    "GpuKernelTimes": "_gpu_report",
+    "GpuOccupancy": "_gpu_report",
+    "GpuQuality": "_gpu_report",
+    "GpuReport": "_gpu_report",
+    "GpuSum": "_gpu_report",
+    "StackFrame": "_gpu_report",
     "Profile": "_profile",
     "Stack": "_profile",
-    "StackFrame": "_profile",
     "Profiler": "_profiler",
     "disable": "_profiler",
     "enable": "_profiler",
@@ -109,7 +124,13 @@ __all__ = [
     "Frame",
     "FunctionCalls",
     "FunctionTimes",
+    "GpuDevice",
     "GpuError",
+    "GpuKernelTimes",
+    "GpuOccupancy",
+    "GpuQuality",
+    "GpuReport",
+    "GpuSum",
     "InvalidArgumentError",
     "Local",
     "Metadata",

@@ -13,6 +13,7 @@ from typing import TextIO
 
 from pystrobe import _core
 from pystrobe._errors import InvalidArgumentError
+from pystrobe._gpu_report import GpuReport, StackFrame
 from pystrobe._report import (
     FunctionTimes,
     Metadata,
@@ -30,17 +31,9 @@ FORMATS = (
 
 
 @dataclass(frozen=True)
-class StackFrame:
-    function: str
-    file: str
-    line: int
-    native: bool  #: of a function of machine code
-
-
-@dataclass(frozen=True)
 class Stack:
     tid: int
-    thread: str
+    thread: str  #: in mode "gpu" a stream of a GPU, whose kernels are frames too
     frames: tuple[StackFrame, ...]  #: root first; none: outside any Python function, or not known
     self: Weights
 
@@ -49,8 +42,9 @@ class Profile:
     """A recording of this process: to print, to save, to ask.
 
     ``mode`` says which time counts: ``"wall"`` (elapsed, waiting included), ``"cpu"`` (as the
-    kernel charged it) or ``"gil"`` (elapsed while holding the interpreter's lock). It is that of
-    the profiler unless a method is given another; what was sampled by CPU time has no other.
+    kernel charged it), ``"gil"`` (elapsed while holding the interpreter's lock) or ``"gpu"`` (of a
+    GPU, by what launched its work). It is that of the profiler unless a method is given another;
+    what was sampled by CPU time has no other of threads.
     """
 
     def __init__(self, recording: _core.Recording) -> None:
@@ -65,6 +59,11 @@ class Profile:
     @property
     def metadata(self) -> Metadata:
         return self._whole.metadata
+
+    @property
+    def gpu(self) -> GpuReport | None:
+        """What GPUs did; ``None`` where nobody asked."""
+        return self._whole.gpu
 
     def report(
         self,
@@ -82,8 +81,11 @@ class Profile:
         """The functions with the most time of their own."""
         return self.report(mode=mode).functions[:count]
 
-    def stacks(self, *, include_idle: bool = False) -> tuple[Stack, ...]:
-        """Each distinct stack of each thread, with what was spent in its last frame."""
+    def stacks(self, *, mode: Mode | None = None, include_idle: bool = False) -> tuple[Stack, ...]:
+        """Each distinct stack of each thread, with what was spent in its last frame.
+
+        In mode ``"gpu"`` each stack that launched something, with that on it.
+        """
         return tuple(
             Stack(
                 tid=entry["tid"],
@@ -91,7 +93,7 @@ class Profile:
                 frames=tuple(StackFrame(**frame) for frame in entry["frames"]),
                 self=Weights(**entry["self"]),
             )
-            for entry in self._recording.stacks(include_idle)
+            for entry in self._recording.stacks(mode, include_idle)
         )
 
     def print(
@@ -102,7 +104,7 @@ class Profile:
         include_idle: bool = False,
         file: TextIO | None = None,
     ) -> None:
-        """Prints the table of functions and the quality line.
+        """Prints the table of functions and the quality line; in mode ``"gpu"`` kernels too.
 
         :param top: rows; ``None``: at most 20, and none that hardly matters.
         :param file: a text stream; ``None``: ``sys.stdout``, coloured where it is a terminal.

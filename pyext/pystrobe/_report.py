@@ -10,13 +10,14 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from pystrobe import _core
+from pystrobe._gpu_report import GpuReport, to_gpu_report
 
-Mode = Literal["wall", "cpu", "gil"]
+Mode = Literal["wall", "cpu", "gil", "gpu"]
 
 
 @dataclass(frozen=True)
 class Weights:
-    """How much of the recording something got, by each of the three measures."""
+    """How much of the recording something got, by each measure."""
 
     samples: int
     cpu_samples: int  #: of those, where the thread used CPU time
@@ -24,10 +25,13 @@ class Weights:
     wall_ns: int
     cpu_ns: int  #: as the kernel charged it
     gil_ns: int
+    gpu_ns: int  #: of a GPU, by what launched its work; in mode "gpu" alone, as gpu_count
+    gpu_count: int  #: kernels, copies and sets
 
     def nanoseconds(self, mode: Mode) -> int:
         """The time by the measure named."""
-        return {"wall": self.wall_ns, "cpu": self.cpu_ns, "gil": self.gil_ns}[mode]
+        times = {"wall": self.wall_ns, "cpu": self.cpu_ns, "gil": self.gil_ns, "gpu": self.gpu_ns}
+        return times[mode]
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,9 @@ class FunctionTimes:
 
 @dataclass(frozen=True)
 class ThreadTimes:
-    tid: int
+    """A thread; in mode "gpu" a stream of a GPU."""
+
+    tid: int  #: 0 of a stream
     name: str
     interpreter: int
     total: Weights
@@ -134,6 +140,7 @@ class Report:
     cut_off: str  #: empty, or what is missing of a file that was cut off
     #: of the CPU time in any function; None where the recording has no C functions
     cpu_split: CpuSplit | None
+    gpu: GpuReport | None  #: what GPUs did, whatever the mode; None where nobody asked
 
 
 def read(
@@ -147,8 +154,10 @@ def read(
 ) -> Report:
     """Reads a ``.strobe`` file and adds up its samples.
 
-    :param mode: the time that counts; ``None``: wall time, or CPU time where there is no other.
-    :param thread: keep only threads whose name contains this, or whose id it is.
+    :param mode: the time that counts; ``None``: wall time, or CPU or GPU time where there is no
+        other. In mode ``"gpu"`` functions have the time of the kernels that they launched.
+    :param thread: keep only threads whose name contains this, or whose id it is; in mode ``"gpu"``
+        only streams whose name contains it.
     :param since: leave out what came before, in seconds from the start; ``until`` likewise.
     :param include_idle: keep threads that hardly ran.
     :raises Error: a subclass says what is wrong with the file or the arguments.
@@ -172,6 +181,7 @@ def to_report(raw: dict[str, Any]) -> Report:
         idle_threads_hidden=raw["idle_threads_hidden"],
         cut_off=raw["cut_off"],
         cpu_split=CpuSplit(**raw["cpu_split"]) if raw["cpu_split"] else None,
+        gpu=to_gpu_report(raw["gpu"]) if raw["gpu"] else None,
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a GPU did, as the verbs and the formats show it.
+"""What a GPU did, as the verbs, the formats and the package show it.
 
 The recordings are "gpu" and "gpu alone" of tests/cpp/write/example_recordings.h.
 """
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from conftest import Example
+from own_program import answer
 from pystrobe_command import Pystrobe
 from readers import (
     REPOSITORY,
@@ -206,3 +208,73 @@ def test_the_page_folds_it(example: Example, tmp_path: Path) -> None:
     assert rows[GEMM] == [611_100, 611_100, 1100]
     assert rows["train"] == [0, 623_601, 0]
     assert {name for name, *_ in shown["rows"]["wall"]} == {"<module>", "train", "step"}
+
+
+# --- the package ---
+
+PACKAGE_PROGRAM = """
+import json, sys
+import pystrobe
+path = sys.argv[1]
+wall, gpu = pystrobe.read(path), pystrobe.read(path, mode="gpu")
+assert wall.gpu == gpu.gpu and wall.mode == "wall"
+report = gpu.gpu
+first, last = report.sums[0], report.sums[-1]
+assert [frame.function for frame in first.frames] == ["<module>", "train", "step"]
+assert (first.name, first.kind, first.block) == (
+    "void gemm<float, 128>(float*, int)", "kernel", (256, 1, 1))
+assert last.frames == () and last.untimed == 1 and sum(last.buckets) == last.count == 3
+kernel = report.kernels[0]
+assert kernel.occupancy.theoretical == 0.5 and kernel.launched_by.line == 5
+assert kernel.median_at_least_ns <= 600_000 <= kernel.median_at_most_ns
+assert report.kernels[1].gigabytes_per_second > 60 and report.kernels[-1].launched_by is None
+assert report.devices[0].name == "NVIDIA H100" and report.quality.records == 2114
+assert gpu.total.nanoseconds("gpu") == report.total_ns == sum(one.total_ns for one in report.sums)
+assert [thread.name for thread in gpu.threads] == ["GPU 0 stream 7", "GPU 0 stream 13"]
+print(json.dumps({row.name: row.self.gpu_ns for row in gpu.functions if row.self.gpu_ns}))
+print(report.quality.line)
+try:
+    pystrobe.read(path, mode="gpu", since=0.1)
+except pystrobe.InvalidArgumentError as error:
+    print(error)
+"""
+
+
+def test_the_package_reads_it(example: Example) -> None:
+    path = example("gpu", ".strobe")
+    done = subprocess.run(
+        [sys.executable, "-c", PACKAGE_PROGRAM, str(path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    own, quality, refusal = done.stdout.splitlines()[:3]
+    assert json.loads(own) == OWN
+    assert quality.startswith("fair (times missing); 2,114 works recorded, of 2,114 launches; ")
+    assert "when it ran is not kept" in refusal
+
+
+def test_a_recording_without_it_has_none(example: Example) -> None:
+    program = "import sys, pystrobe; print(pystrobe.read(sys.argv[1]).gpu)"
+    command = [sys.executable, "-c", program, str(example("shop", ".strobe"))]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "None\n"
+
+
+def test_a_profile_without_it_says_so() -> None:
+    said = answer("""
+import json, pystrobe
+with pystrobe.Profiler(mode="wall") as profiler:
+    work(2)
+profile = profiler.profile
+refusals = []
+for ask in (profile.stacks, profile.print, profile.report):
+    try:
+        ask(mode="gpu")
+    except pystrobe.InvalidArgumentError as error:
+        refusals.append(str(error))
+print(json.dumps({"gpu": profile.gpu, "refusals": refusals,
+                  "stacks": len(profile.stacks(mode="wall")) == len(profile.stacks())}))
+""")
+    assert said["gpu"] is None
+    assert said["stacks"]
+    assert len(said["refusals"]) == 3
+    for refusal in said["refusals"]:
+        assert "does not tell what a GPU did" in refusal

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What GPUs did, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+WorkKind = Literal["kernel", "copy", "set"]
+
+
+@dataclass(frozen=True)
+class StackFrame:
+    function: str
+    file: str
+    line: int
+    native: bool  #: of a function of machine code
+
+
+@dataclass(frozen=True)
+class GpuDevice:
+    number: int  #: CUDA's, of those that the process saw
+    name: str
+    multiprocessors: int  #: 0: not known
+
+
+@dataclass(frozen=True)
+class GpuOccupancy:
+    """How much of a device a kernel can fill, by its shape and its last grid."""
+
+    blocks_per_multiprocessor: int
+    theoretical: float  #: warps that fit, of those that a multiprocessor holds
+    waves: float  #: times that the device is filled
+    tail_efficiency: float  #: share of the places with work, if all blocks take equally long
+
+
+@dataclass(frozen=True)
+class GpuKernelTimes:
+    """All work by one name, wherever it was launched; copies and sets are rows too.
+
+    Kernels of several shapes are one row, unless more or fewer of their blocks fit on the device.
+    """
+
+    kind: WorkKind
+    name: str  #: demangled, in full
+    short_name: str
+    count: int
+    untimed: int  #: done too, but the device told no times
+    total_ns: int
+    min_ns: int
+    max_ns: int
+    mean_ns: float
+    #: Times are kept by powers of two: between these the median is; None where there are none.
+    median_at_least_ns: int | None
+    median_at_most_ns: int | None
+    bytes: int  #: of copies and sets
+    gigabytes_per_second: float  #: of copies and sets; 0: not known
+    block: tuple[int, int, int]  #: threads, of what of it took most time, as what follows
+    last_grid: tuple[int, int, int]
+    occupancy: GpuOccupancy | None
+    advice: str  #: on what may be worth a change; may be empty
+    launched_by: StackFrame | None  #: what took most time, over all of it; None: in no Python
+
+
+@dataclass(frozen=True)
+class GpuSum:
+    """All work of one kernel that came from one place."""
+
+    frames: tuple[StackFrame, ...]  #: where it was launched, root first; none: not in Python
+    device: int
+    stream: int
+    kind: WorkKind
+    name: str
+    short_name: str
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]  #: blocks; all 0 where there are none
+    registers: int  #: of a thread
+    static_shared: int  #: bytes of a block
+    dynamic_shared: int
+    count: int
+    untimed: int
+    total_ns: int
+    min_ns: int
+    max_ns: int
+    bytes: int
+    last_grid: tuple[int, int, int]
+    #: How many took 0 ns, 1 ns, 2 to 3, 4 to 7 and so on; the last is of all that is longer.
+    buckets: tuple[int, ...]
+    occupancy: GpuOccupancy | None
+    advice: str
+
+
+@dataclass(frozen=True)
+class GpuQuality:
+    """How far the figures of a GPU can be trusted."""
+
+    line: str  #: the sentence that every report shows
+    kernel_launches: int  #: calls of the driver, as the next three
+    graph_launches: int
+    copies: int
+    sets: int
+    failed: int  #: of these
+    records: int  #: what the device was seen to do
+    unmatched: int  #: of these, whose launch was not seen
+    dropped: int  #: records that are lost
+    overflowed: int  #: of `records`, in a sum that has all there was no room for
+    duration_ns: int
+    own_cpu_ns: int
+    source: str  #: what told
+
+
+@dataclass(frozen=True)
+class GpuReport:
+    """All of the recording, whatever part of it the report is of."""
+
+    devices: tuple[GpuDevice, ...]
+    total_ns: int
+    kernels: tuple[GpuKernelTimes, ...]  #: by descending time
+    sums: tuple[GpuSum, ...]
+    quality: GpuQuality
+
+
+def to_gpu_report(raw: dict[str, Any]) -> GpuReport:
+    frames = tuple(StackFrame(**frame) for frame in raw["frames"])
+    return GpuReport(
+        devices=tuple(GpuDevice(**device) for device in raw["devices"]),
+        total_ns=raw["total_ns"],
+        kernels=tuple(_to_kernel(row, frames) for row in raw["kernels"]),
+        sums=tuple(_to_sum(row, raw["shapes"][row["kernel"]], frames) for row in raw["sums"]),
+        quality=GpuQuality(**raw["quality"]),
+    )
+
+
+def _to_kernel(raw: dict[str, Any], frames: tuple[StackFrame, ...]) -> GpuKernelTimes:
+    place = raw["launched_by"]
+    return GpuKernelTimes(
+        **{
+            **raw,
+            "occupancy": _to_occupancy(raw["occupancy"]),
+            "launched_by": None if place is None else frames[place],
+        }
+    )
+
+
+def _to_sum(raw: dict[str, Any], shape: dict[str, Any], frames: tuple[StackFrame, ...]) -> GpuSum:
+    rest = {key: value for key, value in raw.items() if key != "kernel"}
+    return GpuSum(
+        **{
+            **shape,
+            **rest,
+            "frames": tuple(frames[place] for place in raw["frames"]),
+            "occupancy": _to_occupancy(raw["occupancy"]),
+        }
+    )
+
+
+def _to_occupancy(raw: dict[str, Any] | None) -> GpuOccupancy | None:
+    return None if raw is None else GpuOccupancy(**raw)
