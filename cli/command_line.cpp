@@ -60,7 +60,7 @@ Result<Command> ParseAttach(Words words) {
   if (!pid) return std::unexpected(pid.error());
   auto record = UnderstandRecord(raw);
   if (!record) return std::unexpected(record.error());
-  if (auto fits = CheckSamples(record->outputs); !fits) return std::unexpected(fits.error());
+  if (auto fits = CheckSamples(*record); !fits) return std::unexpected(fits.error());
   return AttachOptions{*pid, *std::move(record)};
 }
 
@@ -148,12 +148,16 @@ Result<Command> ParseRun(Words words) {
            "  pystrobe run script.py --its-own-options\n"
            "  pystrobe run -o out.html -m http.server\n"
            "  pystrobe run -- venv/bin/uvicorn app:app\n"
+           "  pystrobe run --gpu train.py\n"
            "Its child processes are not followed: attach to them.\n");
   AddPython(app, raw);
   app.add_flag(
          "--in-process", raw.in_process,
          "Sample from inside, by CPU time (with --mode\nwall by elapsed time): the interpreter "
          "must have\nthe Python package pystrobe")
+      ->group("Program");
+  app.add_flag("--gpu", raw.with_gpu,
+               "What a GPU does, too, and which call asked for\nit; from inside, as --in-process")
       ->group("Program");
   AddRecording(app, raw);
   const size_t count = CountOptionWords(app, words);
@@ -170,10 +174,9 @@ Result<Command> ParseRun(Words words) {
                  raw.python, options.program[0]);
   }
   if (auto taken = TakeRecord("run", raw, options); !taken) return std::unexpected(taken.error());
-  if (auto fits = CheckSamples(options.record.outputs); !fits) {
-    return std::unexpected(fits.error());
-  }
-  options.in_process = raw.in_process;
+  options.record.gpu = raw.with_gpu;
+  if (auto fits = CheckSamples(options.record); !fits) return std::unexpected(fits.error());
+  options.in_process = raw.in_process || raw.with_gpu;
   if (options.in_process) {
     if (auto fits = CheckInProcess(raw, options); !fits) return std::unexpected(fits.error());
   }
@@ -226,6 +229,8 @@ Result<Command> ParseTrace(Words words) {
                "Keep when each call began and ended, too: for\n.trace.json and .perfetto-trace, "
                "which imply it")
       ->group("Tracing");
+  app.add_flag("--gpu", raw.with_gpu, "What a GPU does, too, and which call asked for it")
+      ->group("Tracing");
   AddView(app, Of::kCalls, raw);
   AddOutput(app, Of::kCalls, raw);
   AddQuiet(app, raw);
@@ -251,6 +256,7 @@ Result<Command> ParseTrace(Words words) {
   if (auto taken = TakeRecord("trace", raw, options); !taken) {
     return std::unexpected(taken.error());
   }
+  options.record.gpu = raw.with_gpu;
   for (const OutputRequest& output : options.record.outputs) {
     if (write::IsOfTimeline(output.format)) options.trace->timeline = true;
   }

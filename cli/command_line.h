@@ -39,6 +39,7 @@ struct RecordOptions {
   std::vector<OutputRequest> outputs;
   bool force = false;
   bool quiet = false;
+  bool gpu = false;       ///< what a GPU does, too: `run --gpu`
   bool is_large = false;  ///< what is recorded may be more than memory should hold
 };
 

@@ -70,15 +70,23 @@ bool PrintTable(const store::StrobeFile& recording, const Profile& profile, Mode
   const std::string how_to_show_gpu =
       fmt::format("pystrobe report {} --gpu", options.file.empty() ? "FILE" : options.file);
   const std::string text = print::FormatReport(
-      profile, {.table = {mode, view.top, terminal, WorkingDirectory()},
-                .with_table = table,
-                .of_a_part = view.thread || view.since_ns > 0 || view.until_ns,
-                .thread = view.thread,
-                .cut_off = recording.cut_off(),
-                .how_to_show_gpu = view.mode ? std::string_view() : how_to_show_gpu});
+      profile,
+      {.table = {mode, view.top, terminal, WorkingDirectory()},
+       .with_table = table,
+       .of_a_part = view.thread || view.since_ns > 0 || view.until_ns,
+       .thread = view.thread,
+       .cut_off = recording.cut_off(),
+       .how_to_show_gpu = view.mode || options.gpu_too ? std::string_view() : how_to_show_gpu});
   const auto written = WriteAll(fd, text);
   if (written || written.error().closed) return true;
   PrintError(Wrap(written.error().error, "the table").error());
+  return false;
+}
+
+bool PrintGpuTable(const store::StrobeFile& recording, const PresentOptions& options, bool table) {
+  const auto profile = Fold(recording, FoldFor(options.view, Mode::kGpu));
+  if (profile) return PrintTable(recording, *profile, Mode::kGpu, options, table);
+  PrintError(profile.error());
   return false;
 }
 
@@ -104,6 +112,9 @@ bool Present(const store::StrobeFile& recording, std::vector<OutputFile>& output
   if (options.table && !options.quiet) {
     const bool table = !stdout_taken && (options.table_is_all || IsWritable(options.table_fd));
     all_written = PrintTable(recording, *profile, *mode, options, table);
+    if (options.gpu_too && recording.gpu() != nullptr) {
+      all_written = PrintGpuTable(recording, options, table) && all_written;
+    }
   }
   for (OutputFile& output : outputs) {
     all_written = FoldAndWrite(output, recording, *profile, *mode, options) && all_written;

@@ -19,6 +19,7 @@ struct PresentOptions {
   std::string file;          ///< that was read; may be empty
   bool quiet = false;        ///< neither table nor "wrote" lines
   bool table = true;         ///< table and quality line
+  bool gpu_too = false;      ///< of the table: what a GPU did is a table of its own, behind it
   bool table_is_all = true;  ///< else a table_fd that the caller closed says: files only
   int table_fd = 1;          ///< where table and quality line go; stderr for `run`
   int recording_fd = -1;     ///< copied to outputs of format .strobe that were not streamed to

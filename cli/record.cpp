@@ -169,6 +169,7 @@ bool RecordingSession::Report(int table_fd) {
   if (recording) {
     const PresentOptions present{.view = options_.view,
                                  .quiet = options_.quiet,
+                                 .gpu_too = options_.gpu,
                                  .table_is_all = outputs_.empty() && !stream_,
                                  .table_fd = table_fd,
                                  .recording_fd = fd.get()};

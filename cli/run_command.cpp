@@ -100,11 +100,11 @@ std::string SettingsInside(const RunOptions& run, int descriptor) {
   if (run.trace) {
     const TraceOptions& trace = *run.trace;
     return fmt::format(
-        "mode=trace,engine={},clock={},builtins={:d},stdlib={:d},timeline={:d}{}"
+        "mode=trace,engine={},clock={},builtins={:d},stdlib={:d},timeline={:d},gpu={:d}{}"
         ",fd={}{}{}",
         trace.engine, ClockName(trace.clock), trace.builtins, trace.stdlib, trace.timeline,
-        trace.max_depth ? fmt::format(",max_depth={}", *trace.max_depth) : "", descriptor,
-        ListSetting("include", trace.include), ListSetting("exclude", trace.exclude));
+        run.record.gpu, trace.max_depth ? fmt::format(",max_depth={}", *trace.max_depth) : "",
+        descriptor, ListSetting("include", trace.include), ListSetting("exclude", trace.exclude));
   }
   const RecordOptions& options = run.record;
   const bool by_wall = IsByWallTime(options.view);
@@ -113,7 +113,13 @@ std::string SettingsInside(const RunOptions& run, int descriptor) {
   if (by_wall && options.sampler.max_overhead > 0) {
     settings += fmt::format(",max_overhead={}", options.sampler.max_overhead);
   }
-  if (run.record.sampler.native) settings += ",native=1";
+  if (options.sampler.native) settings += ",native=1";
+  if (options.gpu) {
+    const bool timeline = std::ranges::any_of(options.outputs, [](const OutputRequest& output) {
+      return write::IsOfTimeline(output.format);
+    });
+    settings += fmt::format(",gpu=1,timeline={:d}", timeline);
+  }
   return settings;
 }
 

@@ -146,9 +146,11 @@ Result<void> CheckPairs(const RawOptions& raw, const std::vector<OutputRequest>&
   return {};
 }
 
-Result<void> CheckSamples(const std::vector<OutputRequest>& outputs) {
-  for (const OutputRequest& output : outputs) {
-    if (!write::IsOfCalls(output.format) && !write::IsOfTimeline(output.format)) continue;
+Result<void> CheckSamples(const RecordOptions& options) {
+  for (const OutputRequest& output : options.outputs) {
+    const bool is_of_timeline = write::IsOfTimeline(output.format);
+    if (!write::IsOfCalls(output.format) && !is_of_timeline) continue;
+    if (is_of_timeline && options.gpu) continue;
     return Usage("Trace the program: pystrobe trace.",
                  "-o {} would hold calls of functions, which samples do not tell", output.path);
   }
@@ -158,18 +160,19 @@ Result<void> CheckSamples(const std::vector<OutputRequest>& outputs) {
 bool IsByWallTime(const View& view) { return view.mode.value_or(Mode::kCpu) != Mode::kCpu; }
 
 Result<void> CheckInProcess(const RawOptions& raw, const RunOptions& options) {
+  const std::string_view asked = raw.in_process ? "--in-process" : "--gpu";
   if (options.is_command) {
     return Usage(
         "Name a script or -m and a module; or set PYSTROBE_ENABLE for the command, and have "
         "it import pystrobe.auto.",
-        "--in-process needs to know the interpreter, and '{}' is a command of its own",
+        "{} needs to know the interpreter, and '{}' is a command of its own", asked,
         options.program[0]);
   }
   if (raw.pause != "auto") {
     return Usage("Leave one of them out.", "--pause {} concerns sampling from outside", raw.pause);
   }
   if (!raw.duration.empty()) {
-    return Usage("Leave one of them out.", "--in-process samples to the end, so -d {} has no use",
+    return Usage("Leave one of them out.", "{} samples to the end, so -d {} has no use", asked,
                  raw.duration);
   }
   if (raw.native && IsByWallTime(options.record.view)) {

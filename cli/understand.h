@@ -17,7 +17,7 @@ struct RawOptions {
   std::string pid, file, python;
   std::string rate, duration, overhead, pause = "auto";
   std::vector<std::string> outputs;
-  bool in_process = false, native = false;
+  bool in_process = false, with_gpu = false, native = false;
   std::string engine = "auto", max_depth, clock = "both";
   bool builtins = false, no_stdlib = false, timeline = false;
   std::vector<std::string> include, exclude;
@@ -41,7 +41,7 @@ Result<std::vector<OutputRequest>> UnderstandOutputs(const RawOptions& raw);
 /// Refuses options that would have no effect, with the reason.
 Result<void> CheckPairs(const RawOptions& raw, const std::vector<OutputRequest>& outputs);
 /// Refuses formats that samples cannot fill.
-Result<void> CheckSamples(const std::vector<OutputRequest>& outputs);
+Result<void> CheckSamples(const RecordOptions& options);
 /// Whether a run from inside is by elapsed time: what is to be shown decides.
 bool IsByWallTime(const View& view);
 /// Refuses what means nothing inside.

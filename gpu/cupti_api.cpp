@@ -30,7 +30,9 @@ std::string HintOf(CUptiResult result) {
   switch (result) {
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
       return "Another profiler has CUPTI, of which a process has one user at a time: "
-             "torch.profiler, Proton, nsys, ncu, cuda-gdb or compute-sanitizer. End it first.";
+             "torch.profiler, Proton, nsys, ncu, cuda-gdb or compute-sanitizer. End it first; "
+             "torch.profiler keeps it when it has ended, so start a new process, or profile with "
+             "it last.";
     case CUPTI_ERROR_NOT_INITIALIZED:
       return "Is the driver older than this CUPTI? One of the driver's CUDA version or earlier "
              "works.";

@@ -247,6 +247,9 @@ std::unique_ptr<Recording> CallTracer::MakeRecording(double ns_per_call, std::op
 }
 
 ScopedFd CallTracer::Record(std::unique_ptr<store::Recorder> recorder, double ns_per_call) {
+  if (gpu_) {
+    if (auto done = recorder->AppendGpu(gpu_->tables, gpu_->record); !done) Raise(done.error());
+  }
   const auto done = trace::RecordTrace(
       *session_, {engine(), ns_per_call, trouble_},
       [this](trace::Key key) -> const trace::FunctionFacts& { return functions_->FactsOf(key); },
@@ -307,6 +310,10 @@ void DefineCallTracer(py::module_& module) {
       .def_property_readonly("engine", &CallTracer::engine)
       .def("rows", &CallTracer::Rows, py::arg("merged"))
       .def("recording", &CallTracer::MakeRecording, py::arg("ns_per_call"), py::arg("fd"))
+      .def(
+          "set_gpu",
+          [](CallTracer& self, launch::GpuWorkOfProcess& work) { self.SetGpu(std::move(work)); },
+          py::arg("work"))
       .def("moved_because", &CallTracer::moved_because)
       .def("whole", &CallTracer::whole)
       .def("facts", &CallTracer::Facts);

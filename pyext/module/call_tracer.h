@@ -17,6 +17,7 @@
 #include "profiler/trace/trace_session.h"
 #include "pyext/hooks/functions.h"
 #include "pyext/hooks/hooks.h"
+#include "pyext/launch/gpu_trace.h"
 #include "pyext/module/recording.h"
 
 namespace pystrobe::pyext {
@@ -50,6 +51,8 @@ class CallTracer : private trace::CallStream::Functions {
   std::string engine() const { return hooks_ == nullptr ? options_.engine : hooks_->name(); }
 
   // After Stop.
+  /// What a GPU did meanwhile, to be in the recording.
+  void SetGpu(launch::GpuWorkOfProcess work) { gpu_ = std::move(work); }
   /// [(tid, [(function, file, line, calls, recursive, running, self, total, self_cpu, total_cpu,
   /// [caller rows])])], times in ns, None of the CPU where that was not read; tid 0 where `merged`.
   pybind11::list Rows(bool merged);
@@ -85,6 +88,7 @@ class CallTracer : private trace::CallStream::Functions {
   bool runs_ = false;
   std::optional<std::string> moved_because_;
   bool whole_ = true;
+  std::optional<launch::GpuWorkOfProcess> gpu_;
   std::string trouble_;  // why calls may be missing, for people
 
   std::atomic<bool> full_{false};              // the recorder's, which nobody need heed here

@@ -8,13 +8,12 @@ import functools
 import os
 import sys
 import threading
-import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, TypeVar, overload
 
 from pystrobe import _core
-from pystrobe._errors import Error, GpuError, InvalidArgumentError
+from pystrobe._errors import Error, InvalidArgumentError
 
 if TYPE_CHECKING:
     from pystrobe._averages import Averages
@@ -238,15 +237,10 @@ class Profiler:
         self._sampler = sampler
 
     def _traced(self) -> Trace | None:
-        from pystrobe.gpu._trace import Trace
+        from pystrobe.gpu._trace import Trace, begin_or_warn
 
-        try:
-            return Trace(timeline=self._timeline)
-        except GpuError as error:
-            if self._mode == "gpu":
-                raise
-            warnings.warn(f"the GPU is not profiled: {error}", RuntimeWarning, stacklevel=5)
-            return None
+        begin = Trace if self._mode == "gpu" else begin_or_warn
+        return begin(timeline=self._timeline)
 
     def step(self) -> None:
         """A step of the schedule has ended, and the next one begins. Where that is another thing to

@@ -18,6 +18,7 @@ from pystrobe._errors import InvalidArgumentError
 if TYPE_CHECKING:
     from pystrobe._profile import Profile
     from pystrobe._report import Mode
+    from pystrobe.gpu._trace import Trace
 
 Engine = Literal["auto", "setprofile", "frame-eval", "monitoring"]
 Clock = Literal["both", "wall", "cpu"]
@@ -99,6 +100,7 @@ class Tracer:
         ``save("x.trace.json")`` and ``"x.perfetto-trace"``. They are written while the program
         runs, about two bytes a call, to a file in ``$TMPDIR``, ``/var/tmp`` or ``/tmp`` that goes
         away with the tracer; where it takes them more slowly than they come, the program waits.
+    :param gpu: what a GPU does, too, by the calls that asked for it; as :class:`Profiler` has it.
     :raises InvalidArgumentError: for any other value.
     """
 
@@ -113,6 +115,7 @@ class Tracer:
         timeline: bool = False,
         max_depth: int | None = None,
         clock: Clock = "both",
+        gpu: bool = False,
     ) -> None:
         if engine not in _ENGINES:
             raise InvalidArgumentError(
@@ -124,6 +127,8 @@ class Tracer:
         self._timeline = bool(timeline)
         self._max_depth = _depth(max_depth)
         self._clock = clock
+        self._gpu = gpu
+        self._trace: Trace | None = None
         self._options = (
             engine,
             bool(builtins),
@@ -153,12 +158,19 @@ class Tracer:
         global _running
         _running, before = self, _running
         try:
+            if self._gpu:
+                from pystrobe.gpu._trace import begin_or_warn
+
+                self._trace = begin_or_warn(timeline=self._timeline)
             self.ns_per_call, self._ns_in_callee = _cost_of_a_call(
                 *self._options[:2], self._clock == "wall"
             )
             self._tracer.start(None if self._file is None else self._file.descriptor())
         except BaseException:
             _running = before
+            trace, self._trace = self._trace, None
+            if trace is not None:
+                trace.drop()
             raise
 
     def _start_program(self, fd: int) -> None:
@@ -174,6 +186,9 @@ class Tracer:
         """No call is traced any more. Does nothing where none was."""
         global _running
         self._tracer.stop()
+        trace, self._trace = self._trace, None
+        if trace is not None:
+            self._tracer.set_gpu(trace.stop())
         if _running is self:
             _running = None
 
@@ -286,6 +301,7 @@ class Tracer:
         )
 
     def _abandon(self) -> None:
+        self._trace = None
         self._tracer.abandon()
 
     _MOVED = "the trace could not be written"  # where there is _moved_because

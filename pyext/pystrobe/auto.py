@@ -7,7 +7,9 @@ commas between them, or just ``1``:
 
 ``mode=cpu`` or ``mode=wall``, ``rate=HZ``, ``max_overhead=SHARE``, ``native=1``
     as :class:`pystrobe.Profiler` has them.
-``mode=trace``, ``engine=NAME``, ``builtins=1``, ``timeline=1``, ``max_depth=N``, ``clock=NAME``
+``gpu=1``, ``timeline=1``
+    as both have them.
+``mode=trace``, ``engine=NAME``, ``builtins=1``, ``max_depth=N``, ``clock=NAME``
 ``include=GLOB;GLOB``, ``exclude=GLOB``, ``stdlib=0``
     as :class:`pystrobe.Tracer` has them. In a pattern ``%2c``, ``%3b`` and ``%25`` stand for ``,``,
     ``;`` and ``%``.
@@ -31,7 +33,7 @@ from pystrobe._errors import Error, InvalidArgumentError
 
 VARIABLE = "PYSTROBE_ENABLE"
 _NUMBERS = {
-    **{"rate": float, "max_overhead": float, "native": int},
+    **{"rate": float, "max_overhead": float, "native": int, "gpu": int},
     **{"builtins": int, "stdlib": int, "timeline": int, "fd": int, "max_depth": int},
 }
 _WORDS = ("mode", "engine", "clock", "output")
@@ -39,7 +41,7 @@ _LISTS = ("include", "exclude")
 #: Of either way, what does not concern the other.
 _OF_SAMPLES = ("rate", "max_overhead", "native")
 _OF_CALLS = (
-    *("engine", "builtins", "timeline", "max_depth", "clock"),
+    *("engine", "builtins", "max_depth", "clock"),
     *("include", "exclude", "stdlib"),
 )
 
@@ -99,6 +101,7 @@ def _started(settings: dict[str, Any], fd: int | None) -> Any:
             timeline=bool(settings.get("timeline", 0)),
             max_depth=settings.get("max_depth"),
             clock=settings.get("clock", "both"),
+            gpu=bool(settings.get("gpu", 0)),
         )
         if fd is None:
             tracer.start()
@@ -107,7 +110,8 @@ def _started(settings: dict[str, Any], fd: int | None) -> Any:
         return tracer
     from pystrobe._profiler import Profiler
 
-    profiler = Profiler(**{**settings, "native": bool(settings.get("native", 0))})
+    flags = {name: bool(settings.get(name, 0)) for name in ("native", "gpu", "timeline")}
+    profiler = Profiler(**{**settings, **flags})
     profiler._start(fd)
     return profiler
 

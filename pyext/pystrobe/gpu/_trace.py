@@ -7,10 +7,12 @@ import glob
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from pystrobe import _core
+from pystrobe._errors import GpuError
 
 # Where the packages of NVIDIA's on PyPI keep CUPTI: of CUDA 12 and before, and of 13 and later.
 _IN_PACKAGES = ("nvidia/cuda_cupti/lib", "nvidia/cu[0-9]*/lib")
@@ -75,6 +77,15 @@ class Trace:
         """Ends; what was seen is of no interest."""
         self._backward.restore()
         del self._trace
+
+
+def begin_or_warn(*, timeline: bool) -> Trace | None:
+    """A trace beside something else, which goes on without where there can be none."""
+    try:
+        return Trace(timeline=timeline)
+    except GpuError as error:
+        warnings.warn(f"the GPU is not profiled: {error}", RuntimeWarning, stacklevel=6)
+        return None
 
 
 class _WatchedBackward:
