@@ -49,12 +49,13 @@ struct WorkSpan {
   int64_t begin_ns = 0, end_ns = 0;    ///< CLOCK_MONOTONIC
   uint32_t sum = 0;                    ///< number of its sum, which has its stream
   std::optional<LaunchMoment> launch;  ///< nullopt: not seen
+  uint64_t bytes = 0;                  ///< of a copy or set
 };
 
 struct KernelSumsOptions {
   size_t max_sums = 1 << 15;     ///< 400 bytes each
   size_t max_kernels = 1 << 13;  ///< names with shapes; of CUTLASS a name has some 2 KB
-  size_t max_spans = 0;          ///< the last so many are kept, 48 bytes each
+  size_t max_spans = 0;          ///< the last so many are kept, 56 bytes each
 };
 
 /// Where there is no room for another sum, the first sum of the kind takes it: all of them together

@@ -82,6 +82,7 @@ struct GpuSpan {
   uint32_t sum = 0;                  ///< index into GpuRecord::sums
   uint32_t tid = 0;                  ///< of the thread that launched it; 0: not seen
   int64_t launch_ns = 0;             ///< when that began to; 0: not seen
+  uint64_t bytes = 0;                ///< of a copy or set
 
   friend bool operator==(const GpuSpan&, const GpuSpan&) = default;
 };

@@ -41,20 +41,19 @@ class Translator {
 
 }  // namespace
 
-GpuRecord TranslateGpu(const GpuRecord& record, const Tables& from, Tables& to) {
+GpuRecord TranslateGpu(GpuRecord record, const Tables& from, Tables& to) {
   Translator translator(from, to);
-  GpuRecord translated = record;
-  for (GpuDevice& device : translated.devices) device.name = translator.Of(device.name);
-  for (GpuKernel& kernel : translated.kernels) {
+  for (GpuDevice& device : record.devices) device.name = translator.Of(device.name);
+  for (GpuKernel& kernel : record.kernels) {
     kernel.name = translator.Of(kernel.name);
     kernel.short_name = translator.Of(kernel.short_name);
   }
-  for (GpuSum& sum : translated.sums) {
+  for (GpuSum& sum : record.sums) {
     sum.stack = translator.Of(sum.stack);
     sum.advice = translator.Of(sum.advice);
   }
-  translated.quality.source = translator.Of(record.quality.source);
-  return translated;
+  record.quality.source = translator.Of(record.quality.source);
+  return record;
 }
 
 }  // namespace pystrobe

@@ -10,6 +10,6 @@ namespace pystrobe {
 
 /// `record`, whose ids are of `from`, in those of `to`, which gets what it lacks of what the record
 /// uses, and nothing else. A stack of the same frames is the same one there.
-GpuRecord TranslateGpu(const GpuRecord& record, const Tables& from, Tables& to);
+GpuRecord TranslateGpu(GpuRecord record, const Tables& from, Tables& to);
 
 }  // namespace pystrobe

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/store/gpu_blocks.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
 #include <tuple>
 
+#include "profiler/base/wrapping.h"
 #include "profiler/store/corrupt.h"
 
 namespace pystrobe::store {
@@ -53,9 +55,22 @@ void AppendOccupancy(Bytes& out, size_t sum, const GpuOccupancy& occupancy) {
   }
 }
 
-void AppendGpuQuality(Bytes& out, const GpuQuality& quality) {
-  ForEachInteger(quality, [&](auto field) { AppendVarint(out, static_cast<uint64_t>(field)); });
-  AppendString(out, quality.source);
+void AppendGpuQuality(Bytes& out, const GpuRecord& record) {
+  ForEachInteger(record.quality,
+                 [&](auto field) { AppendVarint(out, static_cast<uint64_t>(field)); });
+  AppendString(out, record.quality.source);
+  AppendVarint(out, record.spans_lost);
+}
+
+/// Whether its spans have them.
+bool HasBytes(const GpuRecord& record, uint32_t sum) {
+  return record.kernels[record.sums[sum].kernel].kind != GpuWorkKind::kKernel;
+}
+
+bool MakesSense(const GpuSpan& span) {
+  const auto is_time = [](int64_t ns) { return ns >= 0 && ns < kMaxGpuTime; };
+  return is_time(span.begin_ns) && is_time(span.launch_ns) && span.end_ns >= span.begin_ns &&
+         is_time(span.end_ns - span.begin_ns);
 }
 
 /// Rows of a column: numbers and ids that are checked as they are read, all() of them at once.
@@ -114,11 +129,41 @@ GpuSum ReadSum(RowReader& in, size_t kernels) {
 
 }  // namespace
 
+void SpanHistory::Add(const GpuSpan& span) {
+  if (span.sum >= sums_.size()) sums_.resize(span.sum + 1);
+  sums_[span.sum] = {static_cast<uint64_t>(span.end_ns - span.begin_ns), span.bytes};
+  end_ns_ = static_cast<uint64_t>(span.end_ns);
+  if (span.launch_ns != 0) launch_ns_ = static_cast<uint64_t>(span.launch_ns);
+  tid_ = span.tid;
+}
+
+Result<void> CheckGpuRecord(const GpuRecord& record) {
+  const size_t rows = std::max({record.devices.size(), record.kernels.size(), record.sums.size()});
+  if (rows > kMaxGpuRows || record.spans.size() > kMaxGpuSpans) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "{} rows and {} spans of what a GPU did are over the {} and {} that a .strobe file "
+                "may have",
+                rows, record.spans.size(), kMaxGpuRows, kMaxGpuSpans);
+  }
+  for (const GpuSpan& span : record.spans) {
+    const bool has_sum =
+        span.sum < record.sums.size() && record.sums[span.sum].kernel < record.kernels.size();
+    if (has_sum && MakesSense(span)) continue;
+    return Fail(ErrorCode::kInvalidArgument,
+                "a GPU's work of sum {} from {} to {} ns, launched at {} ns, cannot be", span.sum,
+                span.begin_ns, span.end_ns, span.launch_ns);
+  }
+  return {};
+}
+
 bool GpuEncoder::Encode(size_t budget, Columns& columns) {
   if (!definitions_.Encode(tables_, budget, columns)) return false;
   const auto is_full = [&columns, budget] {
-    return columns[kGpuDevices].size() + columns[kGpuKernels].size() + columns[kGpuSums].size() >=
-           budget;
+    size_t size = 0;
+    for (size_t column = kGpuDevices; column <= kGpuSpanThreads; ++column) {
+      size += columns[column].size();
+    }
+    return size >= budget;
   };
   for (; devices_ < record_.devices.size() && !is_full(); ++devices_) {
     const GpuDevice& device = record_.devices[devices_];
@@ -132,8 +177,11 @@ bool GpuEncoder::Encode(size_t budget, Columns& columns) {
   for (; sums_ < record_.sums.size() && !is_full(); ++sums_) {
     EncodeSum(record_.sums[sums_], columns);
   }
+  for (; spans_ < record_.spans.size() && !is_full(); ++spans_) {
+    EncodeSpan(record_.spans[spans_], columns);
+  }
   if (is_full()) return false;
-  AppendGpuQuality(columns[kGpuQuality], record_.quality);
+  AppendGpuQuality(columns[kGpuQuality], record_);
   return true;
 }
 
@@ -152,11 +200,29 @@ void GpuEncoder::EncodeSum(const GpuSum& sum, Columns& columns) {
   if (sum.occupancy) AppendOccupancy(columns[kGpuOccupancies], sums_, *sum.occupancy);
 }
 
+void GpuEncoder::EncodeSpan(const GpuSpan& span, Columns& columns) {
+  const auto begin = static_cast<uint64_t>(span.begin_ns);
+  const auto end = static_cast<uint64_t>(span.end_ns);
+  const LastOfSum last = history_.of(span.sum);
+  AppendVarint(columns[kGpuSpanSums], span.sum);
+  AppendVarint(columns[kGpuSpanBegins], Difference(begin, history_.end_ns()));
+  AppendVarint(columns[kGpuSpanTimes], Difference(end - begin, last.duration_ns));
+  if (HasBytes(record_, span.sum)) {
+    AppendVarint(columns[kGpuSpanTimes], Difference(span.bytes, last.bytes));
+  }
+  AppendVarint(columns[kGpuSpanLaunches],
+               Difference(static_cast<uint64_t>(span.launch_ns), history_.launch_ns()));
+  AppendVarint(columns[kGpuSpanThreads], Difference(span.tid, history_.tid()));
+  history_.Add(span);
+}
+
 Result<void> GpuDecoder::Decode(const BlockUnpacker& block) {
   if (auto done = definitions_.Decode(block, tables_); !done) return done;
   if (auto done = DecodeDevices(block.column(kGpuDevices)); !done) return done;
   if (auto done = DecodeKernels(block.column(kGpuKernels)); !done) return done;
   if (auto done = DecodeSums(block); !done) return done;
+  if (auto done = DecodeOccupancies(block.column(kGpuOccupancies)); !done) return done;
+  if (auto done = DecodeSpans(block); !done) return done;
   return IsLast(block) ? DecodeQuality(block.column(kGpuQuality)) : Result<void>{};
 }
 
@@ -206,19 +272,47 @@ Result<void> GpuDecoder::DecodeSums(const BlockUnpacker& block) {
     last_stack_ = sum.stack = StackId{static_cast<uint32_t>(stack)};
     record_.sums.push_back(sum);
   }
-  if (!stacks.finished()) return Corrupt("stacks of no sums of a GPU's work");
+  return stacks.finished() ? Result<void>{} : Corrupt("stacks of no sums of a GPU's work");
+}
 
-  RowReader occupancies(block.column(kGpuOccupancies), tables_);
-  while (!occupancies.empty()) {
-    const uint32_t sum = occupancies.Below(record_.sums.size());
-    GpuOccupancy occupancy{.blocks_per_multiprocessor = occupancies.Number()};
+Result<void> GpuDecoder::DecodeOccupancies(ByteSpan column) {
+  RowReader in(column, tables_);
+  while (!in.empty()) {
+    const uint32_t sum = in.Below(record_.sums.size());
+    GpuOccupancy occupancy{.blocks_per_multiprocessor = in.Number()};
     for (double* field : {&occupancy.theoretical, &occupancy.waves, &occupancy.tail_efficiency}) {
-      *field = occupancies.Share();
+      *field = in.Share();
     }
-    if (!occupancies.ok()) return Corrupt("an occupancy that cannot be");
+    if (!in.ok()) return Corrupt("an occupancy that cannot be");
     record_.sums[sum].occupancy = occupancy;
   }
   return {};
+}
+
+Result<void> GpuDecoder::DecodeSpans(const BlockUnpacker& block) {
+  RowReader sums(block.column(kGpuSpanSums), tables_);
+  ByteReader begins(block.column(kGpuSpanBegins)), times(block.column(kGpuSpanTimes));
+  ByteReader launches(block.column(kGpuSpanLaunches)), threads(block.column(kGpuSpanThreads));
+  while (!sums.empty()) {
+    GpuSpan span{.sum = sums.Below(record_.sums.size())};
+    if (!sums.ok()) return Corrupt("a GPU's work of a sum that there is none of");
+    const LastOfSum last = history_.of(span.sum);
+    span.begin_ns = static_cast<int64_t>(Add(history_.end_ns(), begins.Varint()));
+    span.end_ns =
+        WrappingAdd(span.begin_ns, static_cast<int64_t>(Add(last.duration_ns, times.Varint())));
+    if (HasBytes(record_, span.sum)) span.bytes = Add(last.bytes, times.Varint());
+    span.launch_ns = static_cast<int64_t>(Add(history_.launch_ns(), launches.Varint()));
+    const uint64_t tid = Add(history_.tid(), threads.Varint());
+    span.tid = static_cast<uint32_t>(tid);
+    if (!MakesSense(span) || span.tid != tid)
+      return Corrupt("a GPU's work at a time that cannot be");
+    if (record_.spans.size() == kMaxGpuSpans) return Corrupt("more works of a GPU than can be");
+    record_.spans.push_back(span);
+    history_.Add(span);
+  }
+  const bool fit =
+      begins.finished() && times.finished() && launches.finished() && threads.finished();
+  return fit ? Result<void>{} : Corrupt("times of a GPU's works that are not as many as these");
 }
 
 Result<void> GpuDecoder::DecodeQuality(ByteSpan column) {
@@ -227,6 +321,7 @@ Result<void> GpuDecoder::DecodeQuality(ByteSpan column) {
     field = static_cast<std::remove_reference_t<decltype(field)>>(in.bytes().Varint());
   });
   record_.quality.source = in.String();
+  record_.spans_lost = in.bytes().Varint();
   return in.ok() ? Result<void>{} : Corrupt("quality figures of a GPU that cannot be");
 }
 

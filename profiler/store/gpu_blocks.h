@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
+#include <vector>
 
 #include "profiler/base/error.h"
 #include "profiler/model/gpu_record.h"
@@ -15,13 +17,36 @@
 
 namespace pystrobe::store {
 
+/// Of the last span of a sum; both 0 before its first.
+struct LastOfSum {
+  uint64_t duration_ns = 0, bytes = 0;
+};
+
+/// What a span builds on: its differences are to this. Encoder and decoder have it alike.
+class SpanHistory {
+ public:
+  LastOfSum of(uint32_t sum) const { return sum < sums_.size() ? sums_[sum] : LastOfSum(); }
+  uint64_t end_ns() const { return end_ns_; }
+  uint64_t launch_ns() const { return launch_ns_; }
+  uint32_t tid() const { return tid_; }
+  void Add(const GpuSpan& span);
+
+ private:
+  std::vector<LastOfSum> sums_;
+  uint64_t end_ns_ = 0, launch_ns_ = 0;
+  uint32_t tid_ = 0;
+};
+
+/// Whether there is room for it in a file, and sense in its spans.
+Result<void> CheckGpuRecord(const GpuRecord& record);
+
 /// Cuts one record into blocks. Tables and record outlive it.
 class GpuEncoder {
  public:
   GpuEncoder(const Tables& tables, const GpuRecord& record) : tables_(tables), record_(record) {}
 
   /// Appends to `columns` what comes next, until about `budget` bytes are there. True when nothing
-  /// is left; else seal the block and call again.
+  /// is left; else seal the block and call again. Of a record that CheckGpuRecord() takes.
   bool Encode(size_t budget, Columns& columns);
 
   /// What all that was encoded so far takes of a reader, besides the rows.
@@ -29,6 +54,7 @@ class GpuEncoder {
 
  private:
   void EncodeSum(const GpuSum& sum, Columns& columns);
+  void EncodeSpan(const GpuSpan& span, Columns& columns);
 
   const Tables& tables_;
   const GpuRecord& record_;
@@ -36,7 +62,9 @@ class GpuEncoder {
   size_t devices_ = 0;
   size_t kernels_ = 0;
   size_t sums_ = 0;
+  size_t spans_ = 0;
   StackId last_stack_ = kEmptyStack;
+  SpanHistory history_;
 };
 
 /// Puts the blocks of one record together. Fails with kCorrupt on ids that were not defined before
@@ -50,20 +78,23 @@ class GpuDecoder {
 
   Result<void> Decode(const BlockUnpacker& block);
 
-  /// What came so far; ids are of tables().
-  const GpuRecord& record() const { return record_; }
+  /// What came; ids are of tables(). Last.
+  GpuRecord TakeRecord() { return std::move(record_); }
   const Tables& tables() const { return tables_; }
 
  private:
   Result<void> DecodeDevices(ByteSpan column);
   Result<void> DecodeKernels(ByteSpan column);
   Result<void> DecodeSums(const BlockUnpacker& block);
+  Result<void> DecodeOccupancies(ByteSpan column);
+  Result<void> DecodeSpans(const BlockUnpacker& block);
   Result<void> DecodeQuality(ByteSpan column);
 
   DefinitionDecoder definitions_;
   Tables tables_;
   GpuRecord record_;
   StackId last_stack_ = kEmptyStack;
+  SpanHistory history_;
 };
 
 }  // namespace pystrobe::store

@@ -71,7 +71,8 @@
 // A GPU's work: definitions in the columns of data blocks, their ids and lists those of the record
 // alone, and rows, which build on definitions and kernels up to this block
 //   kGpuQuality      in the last block of a record, and no other: varint for each integer of
-//                    GpuQuality in the order of their declaration; varint source, a string
+//                    GpuQuality in the order of their declaration; varint source, a string; varint
+//                    spans lost
 //   kGpuDevices      varint number, name, multiprocessors
 //   kGpuKernels      u8 kind; varint name, short name; block and cluster, each three varints;
 //                    varint registers, static and dynamic shared memory
@@ -81,6 +82,12 @@
 //   kGpuStacks       for each sum: zigzag stack minus the last sum's
 //   kGpuOccupancies  varint sum, counted in the record; varint blocks; theoretical, waves and tail
 //                    efficiency as AppendDouble() has them
+//   kGpuSpanSums     for each work by itself: varint sum
+//   kGpuSpanBegins   zigzag begin_ns minus the end of the span before
+//   kGpuSpanTimes    zigzag duration minus that of the last span of the same sum; where the sum is
+//                    of copies or sets, zigzag bytes minus those of that span
+//   kGpuSpanLaunches zigzag launch_ns minus the last one that is not 0
+//   kGpuSpanThreads  zigzag tid minus that of the span before
 //
 // A recency list has the last distinct values used, most recent first, at most kCalleeListSize or
 // kStackListSize of them. Using a value, in the list or not, moves it to the front.
@@ -156,6 +163,11 @@ enum GpuColumn : uint8_t {
   kGpuSums,
   kGpuStacks,
   kGpuOccupancies,
+  kGpuSpanSums,
+  kGpuSpanBegins,
+  kGpuSpanTimes,
+  kGpuSpanLaunches,
+  kGpuSpanThreads,
 };
 
 /// Values of kCallMoves.
@@ -179,6 +191,10 @@ inline constexpr size_t kMaxPayload = size_t{16} << 20;  ///< of a block, packed
 inline constexpr size_t kMaxSamplesPerBlock = 1 << 14;
 inline constexpr size_t kMaxCallEventsPerBlock = 1 << 17;
 inline constexpr size_t kMaxGpuRows = 1 << 18;  ///< of a record: devices, kernels, sums, each
+inline constexpr size_t kMaxGpuSpans = 1 << 20;
+/// Moments and durations of spans are below it, in ns, so that what is reckoned with them is
+/// defined.
+inline constexpr int64_t kMaxGpuTime = int64_t{1} << 61;
 /// What a reader takes of a file of so many bytes. Stacks are what can be packed densest: those of
 /// a recursion 1000 deep, entered from ever new places, come to 100 in a byte. There are only so
 /// many such places in a program, hence what any file may bring. A stack takes a reader up to 100

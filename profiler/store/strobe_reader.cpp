@@ -280,7 +280,7 @@ Result<void> StrobeFile::Impl::LoadGpu(DefinitionLimits left) {
   auto done = ForEachBlock(BlockType::kGpu, *last_gpu_, [&decoder](const BlockUnpacker& block) {
     return decoder.Decode(block);
   });
-  if (done) gpu_ = TranslateGpu(decoder.record(), decoder.tables(), tables_);
+  if (done) gpu_ = TranslateGpu(decoder.TakeRecord(), decoder.tables(), tables_);
   return done;
 }
 

@@ -187,12 +187,7 @@ Result<void> StrobeWriter::Impl::SealCalls(const Tables& tables) {
 }
 
 Result<void> StrobeWriter::Impl::AppendGpu(const Tables& tables, const GpuRecord& record) {
-  const size_t rows = std::max({record.devices.size(), record.kernels.size(), record.sums.size()});
-  if (rows > kMaxGpuRows) {
-    return Fail(ErrorCode::kInvalidArgument,
-                "{} rows of what a GPU did are over the {} that a .strobe file may have", rows,
-                kMaxGpuRows);
-  }
+  if (auto possible = CheckGpuRecord(record); !possible) return possible;
   GpuEncoder encoder(tables, record);
   Columns columns;
   for (bool all = false; !all;) {

@@ -68,7 +68,8 @@ class Translator {
                          .end_ns = span.end_ns,
                          .sum = numbers_.at(span.sum),
                          .tid = launch.tid,
-                         .launch_ns = launch.time_ns});
+                         .launch_ns = launch.time_ns,
+                         .bytes = span.bytes});
   }
 
  private:

@@ -36,6 +36,7 @@ COUNTERS = [
 DURATIONS = ["duration", "held", "run_delay", "own_cpu"]
 METADATA_TEXTS = ["executable", "python", "host", "pystrobe", "pause"]
 GPU_DEVICES, GPU_KERNELS, GPU_SUMS, GPU_STACKS, GPU_OCCUPANCIES = range(10, 15)
+SPAN_SUMS, SPAN_BEGINS, SPAN_TIMES, SPAN_LAUNCHES, SPAN_THREADS = range(15, 20)
 GPU_COUNTERS = [
     "kernels", "graphs", "copies", "sets", "failed", "records", "unmatched", "dropped",
     "overflowed", "duration", "own_cpu",
@@ -118,6 +119,9 @@ class GpuRecord:
         self.buckets: list[str] = []
         self.stacks: list[int] = []
         self.occupancies: dict[int, str] = {}
+        self.spans: list[str] = []
+        self.last_times: dict[int, tuple[int, int]] = {}
+        self.last_end = self.last_launch = self.last_tid = 0
         self.quality: list[int] = []
 
     def read(self, columns: list[In]) -> None:
@@ -144,8 +148,27 @@ class GpuRecord:
                 f" blocks {column.varint()} theoretical {column.rate():g} waves {column.rate():g}"
                 f" tail {column.rate():g}"
             )
+        while columns[SPAN_SUMS].more():
+            self.read_span(columns)
         while columns[QUALITY].more():
             self.quality.append(columns[QUALITY].varint())
+
+    def read_span(self, columns: list[In]) -> None:
+        of_sum = columns[SPAN_SUMS].varint()
+        is_kernel = self.kernels[self.sums[of_sum][0]][0] == 0
+        duration, size = self.last_times.get(of_sum, (0, 0))
+        begin = self.last_end + columns[SPAN_BEGINS].zigzag()
+        duration += columns[SPAN_TIMES].zigzag()
+        size += 0 if is_kernel else columns[SPAN_TIMES].zigzag()
+        launch = self.last_launch + columns[SPAN_LAUNCHES].zigzag()
+        self.last_times[of_sum] = duration, size
+        self.last_end = begin + duration
+        self.last_launch = launch or self.last_launch
+        self.last_tid += columns[SPAN_THREADS].zigzag()
+        self.spans.append(
+            f"gpu span sum {of_sum} begin {begin} end {self.last_end} tid {self.last_tid}"
+            f" launch {launch} bytes {size}"
+        )
 
     def lines(self, to: Reader) -> list[str]:
         """With the ids that `to` has for them, or gets."""
@@ -172,9 +195,11 @@ class GpuRecord:
                 + self.buckets[i]
                 + self.occupancies.get(i, "")
             )
-        *numbers, source = self.quality
+        out += self.spans
+        *numbers, source, lost = self.quality
         counters = " ".join(f"{name} {n}" for name, n in zip(GPU_COUNTERS, numbers))
-        out.append(f"gpu quality {counters} source {to.string_id(texts[source])}")
+        source = to.string_id(texts[source])
+        out.append(f"gpu quality {counters} source {source} spans lost {lost}")
         return out
 
 

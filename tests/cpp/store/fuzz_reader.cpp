@@ -52,6 +52,11 @@ void CheckGpu(const GpuRecord& record, const Tables& tables) {
     Require(!sum.occupancy || (sum.occupancy->waves >= 0 && sum.occupancy->theoretical >= 0 &&
                                sum.occupancy->tail_efficiency >= 0));
   }
+  for (const GpuSpan& span : record.spans) {
+    Require(span.sum < record.sums.size() && span.launch_ns >= 0);
+    Require(span.begin_ns >= 0 && span.begin_ns <= span.end_ns);
+    Require(span.end_ns < 2 * kMaxGpuTime && span.launch_ns < kMaxGpuTime);
+  }
   require_text(record.quality.source);
 }
 

@@ -151,6 +151,8 @@ struct GoldenRecording {
     gpu_.quality.unmatched = 2;
     gpu_.quality.dropped = 3;
     gpu_.quality.overflowed = 4;
+    testing::AddGpuSpans(gpu_, 987'654'321'012, 4242);
+    gpu_.spans_lost = 6;
     return sink.AppendGpu(gpu_tables_, gpu_);
   }
 

@@ -21,6 +21,7 @@
 namespace pystrobe::store {
 namespace {
 
+using testing::AddGpuSpans;
 using testing::Contents;
 using ::testing::HasSubstr;
 using testing::MakeFile;
@@ -59,6 +60,8 @@ class RandomGpu {
       kernel.dynamic_shared = Small();
     }
     for (size_t i = 0; i < sums; ++i) record.sums.push_back(MakeSum(tables, kernels));
+    for (size_t i = 0; i < 3 * sums; ++i) record.spans.push_back(MakeSpan(record));
+    record.spans_lost = Any();
     GpuQuality& quality = record.quality;
     quality = {Any(), Any(), Any(), Any(), Any(), Any(), Any(), Any(), Any()};
     quality.duration_ns = static_cast<int64_t>(Any());
@@ -98,6 +101,16 @@ class RandomGpu {
     if (Below(2) == 0) sum.occupancy = {Small(), 0.5, static_cast<double>(Below(100)) / 7, 0.875};
     if (Below(2) == 0) sum.advice = Name(tables, 20);
     return sum;
+  }
+
+  GpuSpan MakeSpan(const GpuRecord& record) {
+    const auto time = [this] { return static_cast<int64_t>(Any() % kMaxGpuTime); };
+    GpuSpan span{.begin_ns = time(), .tid = Small(), .launch_ns = Below(3) == 0 ? 0 : time()};
+    span.end_ns = span.begin_ns + time();
+    span.sum = static_cast<uint32_t>(Below(record.sums.size()));
+    const GpuKernel& kernel = record.kernels[record.sums[span.sum].kernel];
+    if (kernel.kind != GpuWorkKind::kKernel) span.bytes = Any();
+    return span;
   }
 
   std::mt19937_64 random_;
@@ -204,7 +217,8 @@ std::string ReadError(const Columns& columns) {
 
 TEST(StoredGpu, ThatMakesNoSenseIsRefused) {
   Tables tables;
-  const GpuRecord record = MakeGpuExample(tables);
+  GpuRecord record = MakeGpuExample(tables);
+  AddGpuSpans(record, 1'000'000'000, 4242);
   const auto broken = [&](auto change) {
     GpuRecord changed = record;
     change(changed);
@@ -225,6 +239,12 @@ TEST(StoredGpu, ThatMakesNoSenseIsRefused) {
   EXPECT_THAT(broken([](GpuRecord& r) { r.sums[2].stack = StackId{1000}; }),
               HasSubstr("an undefined stack"));
   EXPECT_THAT(broken([](GpuRecord& r) { r.quality.source = kNoString; }), HasSubstr("quality"));
+  for (const int64_t time : {int64_t{-1}, kMaxGpuTime}) {
+    EXPECT_THAT(broken([&](GpuRecord& r) { r.spans[2].begin_ns = time; }), HasSubstr("a time"));
+    EXPECT_THAT(broken([&](GpuRecord& r) { r.spans[2].launch_ns = time; }), HasSubstr("a time"));
+  }
+  EXPECT_THAT(broken([](GpuRecord& r) { r.spans[2].end_ns = r.spans[2].begin_ns - 1; }),
+              HasSubstr("a time"));
   for (const double number :
        {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     EXPECT_THAT(broken([&](GpuRecord& r) { r.sums[0].occupancy->waves = number; }),
@@ -234,11 +254,13 @@ TEST(StoredGpu, ThatMakesNoSenseIsRefused) {
 
 TEST(StoredGpu, ThatIsCutWithinAColumnIsRefused) {
   Tables tables;
-  const GpuRecord record = MakeGpuExample(tables);
+  GpuRecord record = MakeGpuExample(tables);
+  AddGpuSpans(record, 1'000'000'000, 4242);
   Columns whole;
   ASSERT_TRUE(GpuEncoder(tables, record).Encode(1 << 20, whole));
   for (const GpuColumn column :
-       {kGpuQuality, kGpuDevices, kGpuKernels, kGpuSums, kGpuStacks, kGpuOccupancies}) {
+       {kGpuQuality, kGpuDevices, kGpuKernels, kGpuSums, kGpuStacks, kGpuOccupancies, kGpuSpanSums,
+        kGpuSpanBegins, kGpuSpanTimes, kGpuSpanLaunches, kGpuSpanThreads}) {
     Columns columns = whole;
     ASSERT_FALSE(columns[column].empty());
     columns[column].pop_back();
@@ -251,7 +273,7 @@ TEST(StoredGpu, ThatIsCutWithinAColumnIsRefused) {
 
 TEST(StoredGpu, TakesNoMoreThanItsLimits) {
   Columns columns;
-  columns[kGpuQuality].assign(12, 0);
+  columns[kGpuQuality].assign(13, 0);
   columns[kGpuDevices].assign(3 * kMaxGpuRows, 0);
   EXPECT_EQ(ReadError(columns), "");
   columns[kGpuDevices].resize(3 * (kMaxGpuRows + 1));
@@ -263,6 +285,85 @@ TEST(StoredGpu, TakesNoMoreThanItsLimits) {
   const auto refused = writer.AppendGpu({}, record);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+}
+
+/// `count` works of a program that launches the same 50 kernels again and again, ahead of the
+/// device, which takes a little longer or less for each.
+void AddSteadySpans(GpuRecord& record, size_t count) {
+  std::mt19937_64 random(1);
+  const auto below = [&random](int64_t limit) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(limit));
+  };
+  int64_t launch_ns = 1'000'000'000'000, end_ns = launch_ns;
+  for (size_t i = 0; i < count; ++i) {
+    const auto sum = static_cast<uint32_t>(i % 50);
+    launch_ns += 4'000 + below(3'000);
+    const int64_t begin_ns = std::max(end_ns + 700 + below(400), launch_ns + 3'000 + below(500));
+    end_ns = begin_ns + 2'000 + sum * 300 + below(256);
+    record.spans.push_back({begin_ns, end_ns, sum, 4242, launch_ns});
+  }
+}
+
+GpuRecord SteadyRecord(Tables& tables) {
+  GpuRecord record;
+  record.kernels = {testing::MakeGpuKernel(tables, GpuWorkKind::kKernel, "k", "k")};
+  record.sums.resize(50);
+  return record;
+}
+
+TEST(StoredGpu, HasAMillionSpansInAFewBytesEach) {
+  Tables tables;
+  GpuRecord record = SteadyRecord(tables);
+  AddSteadySpans(record, kMaxGpuSpans);
+  StrobeWriter writer(MakeFile(""), "test.strobe");
+  ASSERT_TRUE(writer.Begin({}));
+  ASSERT_TRUE(writer.AppendGpu(tables, record));
+  ASSERT_TRUE(writer.Finish({}, {}));
+  const std::string contents = Contents(writer.TakeFd());
+  const double bytes = static_cast<double>(contents.size()) / static_cast<double>(kMaxGpuSpans);
+  RecordProperty("bytes_per_span", fmt::format("{:.2f}", bytes));
+  EXPECT_LT(bytes, 6);
+  const auto file = OpenStrobe(contents);
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_TRUE((*file)->gpu()->spans == record.spans);
+}
+
+TEST(StoredGpu, WhoseSpansCannotBeIsNotWritten) {
+  Tables tables;
+  const auto error_of = [&](auto change) {
+    GpuRecord record = SteadyRecord(tables);
+    AddSteadySpans(record, 3);
+    change(record);
+    StrobeWriter writer(MakeFile(""), "test.strobe");
+    EXPECT_TRUE(writer.Begin({}));
+    const auto written = writer.AppendGpu(tables, record);
+    return written ? "" : written.error().message;
+  };
+  EXPECT_EQ(error_of([](GpuRecord&) {}), "");
+  EXPECT_THAT(error_of([](GpuRecord& r) { r.spans[1].sum = 50; }), HasSubstr("cannot be"));
+  EXPECT_THAT(error_of([](GpuRecord& r) { r.spans[1].begin_ns = -1; }), HasSubstr("cannot be"));
+  EXPECT_THAT(error_of([](GpuRecord& r) { r.spans[1].end_ns = 0; }), HasSubstr("cannot be"));
+  EXPECT_THAT(error_of([](GpuRecord& r) { r.sums[r.spans[1].sum].kernel = 1; }),
+              HasSubstr("cannot be"));
+  EXPECT_THAT(error_of([](GpuRecord& r) { r.spans.resize(kMaxGpuSpans + 1); }),
+              HasSubstr("are over"));
+}
+
+TEST(StoredGpu, TakesNoMoreSpansThanItsLimit) {
+  Tables tables;
+  const GpuRecord record = SteadyRecord(tables);
+  Columns columns;
+  ASSERT_TRUE(GpuEncoder(tables, record).Encode(1 << 20, columns));
+  for (const GpuColumn column :
+       {kGpuSpanSums, kGpuSpanBegins, kGpuSpanTimes, kGpuSpanLaunches, kGpuSpanThreads}) {
+    columns[column].assign(kMaxGpuSpans, 0);
+  }
+  EXPECT_EQ(ReadError(columns), "");
+  for (const GpuColumn column :
+       {kGpuSpanSums, kGpuSpanBegins, kGpuSpanTimes, kGpuSpanLaunches, kGpuSpanThreads}) {
+    columns[column].push_back(0);
+  }
+  EXPECT_THAT(ReadError(columns), HasSubstr("more works of a GPU than can be"));
 }
 
 /// A million stacks, one upon the other.
@@ -300,7 +401,7 @@ TEST(StoredGpu, CountsAgainstTheLimitsOfTheFile) {
     for (int i = 0; i < 2; ++i) add(BlockType::kData, data, i > 0);
     for (int i = 0; i < blocks; ++i) {
       Columns gpu = ManyStacks();
-      if (i == blocks - 1) gpu[kGpuQuality].assign(12, 0);
+      if (i == blocks - 1) gpu[kGpuQuality].assign(13, 0);
       add(BlockType::kGpu, gpu, i > 0);
     }
     const auto file = OpenStrobe(contents);

@@ -26,6 +26,29 @@ inline GpuKernel MakeGpuKernel(Tables& tables, GpuWorkKind kind, std::string_vie
   return {.kind = kind, .name = tables.Intern(name), .short_name = tables.Intern(short_name)};
 }
 
+/// Some of the example's works by themselves, two steps from `start_ns` on: a copy, and beside it
+/// kernels on stream 7. The set, whose launch was not seen, runs beside the first of them, on the
+/// same stream; in the second step both kernels are of one launch.
+inline void AddGpuSpans(GpuRecord& record, int64_t start_ns, uint32_t tid) {
+  const auto add = [&](uint32_t sum, int64_t launch_us, int64_t begin_us, int64_t us,
+                       uint64_t bytes = 0) {
+    const bool is_seen = launch_us >= 0;
+    record.spans.push_back({.begin_ns = start_ns + begin_us * 1'000,
+                            .end_ns = start_ns + (begin_us + us) * 1'000 + 32,
+                            .sum = sum,
+                            .tid = is_seen ? tid : 0,
+                            .launch_ns = is_seen ? start_ns + launch_us * 1'000 + 7 : 0,
+                            .bytes = bytes});
+  };
+  add(3, 10, 20, 1'000, uint64_t{64} << 20);
+  add(4, -1, 300, 1);
+  add(0, 50, 100, 600);
+  add(1, 60, 701, 100);
+  add(3, 2'010, 2'020, 1'500, 1'000);
+  add(0, 2'050, 2'100, 610);
+  add(1, 2'050, 2'711, 90);
+}
+
 /// A program that trains: `train` and below it `step` and `load`, all of app.py.
 inline GpuRecord MakeGpuExample(Tables& tables) {
   const StackId step = MakeStack(tables, {{"<module>", 30}, {"train", 12}, {"step", 5}});

@@ -116,12 +116,16 @@ inline std::string ToText(const GpuRecord& record) {
         ToText(k.cluster), k.registers, k.static_shared, k.dynamic_shared);
   }
   for (const GpuSum& sum : record.sums) text += ToText(sum);
+  for (const GpuSpan& span : record.spans) {
+    text += fmt::format("gpu span sum {} begin {} end {} tid {} launch {} bytes {}\n", span.sum,
+                        span.begin_ns, span.end_ns, span.tid, span.launch_ns, span.bytes);
+  }
   const GpuQuality& q = record.quality;
   text += fmt::format(
       "gpu quality kernels {} graphs {} copies {} sets {} failed {} records {} unmatched {} "
-      "dropped {} overflowed {} duration {} own_cpu {} source {}\n",
+      "dropped {} overflowed {} duration {} own_cpu {} source {} spans lost {}\n",
       q.kernel_launches, q.graph_launches, q.copies, q.sets, q.failed, q.records, q.unmatched,
-      q.dropped, q.overflowed, q.duration_ns, q.own_cpu_ns, ToIndex(q.source));
+      q.dropped, q.overflowed, q.duration_ns, q.own_cpu_ns, ToIndex(q.source), record.spans_lost);
   return text;
 }
 
