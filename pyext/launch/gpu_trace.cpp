@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "gpu/synchronize.h"
-#include "profiler/base/clock.h"
 #include "pyext/launch/gpu_records.h"
 
 namespace pystrobe::launch {
@@ -62,7 +61,7 @@ void GpuTrace::Restart() {
 }
 
 GpuWorkOfProcess GpuTrace::Stop() {
-  GpuWorkOfProcess work;
+  GpuWorkOfProcess work{.begin = begin_};
   Result<void> done;
   {
     const GilReleased released;

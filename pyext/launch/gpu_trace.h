@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "gpu/cupti_session.h"
+#include "profiler/base/clock.h"
 #include "profiler/base/error.h"
 #include "profiler/model/gpu_record.h"
 #include "profiler/model/tables.h"
@@ -16,6 +17,7 @@ namespace pystrobe::launch {
 struct GpuWorkOfProcess {
   Tables tables;  ///< the record's own
   GpuRecord record;
+  Nanoseconds begin{};  ///< of its duration, by CLOCK_MONOTONIC
 };
 
 /// One at a time in a process. All of it is called with the GIL, which is given away where the

@@ -35,8 +35,9 @@ Result<std::unique_ptr<Recording>> MakeRecording(const GpuWorkOfProcess& work) {
   auto metadata = DescribeThisProcess();
   if (!metadata) return std::unexpected(metadata.error());
   metadata->pause_mode = kOfGpu;
-  metadata->start_unix_ns -= work.record.quality.duration_ns;
-  metadata->start_monotonic_ns -= work.record.quality.duration_ns;
+  const int64_t start_ns = work.begin.count();
+  metadata->start_unix_ns -= metadata->start_monotonic_ns - start_ns;
+  metadata->start_monotonic_ns = start_ns;
   auto file = store::CreateMemoryFile();
   if (!file) return std::unexpected(file.error());
   store::StrobeWriter writer(*std::move(file), "the recording");
