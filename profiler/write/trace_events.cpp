@@ -2,18 +2,17 @@
 //
 // The Trace Event Format of Chrome's tracing ("Trace Event Format", Duffield and others): one
 // complete event ("X") for each call, times in microseconds with the nanoseconds behind the point.
-// They come as calls end, threads mixed; viewers sort them.
+// They come as calls end, threads mixed; viewers sort them. What a GPU did comes last.
 #include <string>
 #include <vector>
 
 #include "profiler/analyze/spans.h"
+#include "profiler/write/gpu_events.h"
 #include "profiler/write/json_writer.h"
 #include "profiler/write/labels.h"
 
 namespace pystrobe::write {
 namespace {
-
-std::string Microseconds(int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
 class TraceEventWriter {
  public:
@@ -22,12 +21,16 @@ class TraceEventWriter {
         tables_(profile.tables()),
         options_(options),
         out_(output),
+        gpu_(profile, out_),
         of_thread_(tables_.thread_count()),
         of_function_(tables_.function_count()) {}
 
   Result<void> Run() {
     const Metadata& metadata = profile_.recording->metadata();
-    out_.Append("{\"displayTimeUnit\":\"ns\",\"otherData\":{\"origin\":");
+    out_.Append("{");
+    if (!gpu_.empty()) gpu_.WriteHead();
+    out_.Append(gpu_.empty() ? "\"displayTimeUnit\":\"ns\"" : "\"displayTimeUnit\":\"ms\"");
+    out_.Append(",\"otherData\":{\"origin\":");
     Append(OriginLine(metadata));
     out_.Append(",\"quality\":");
     Append(QualityLine(metadata, profile_.recording->quality()));
@@ -35,11 +38,15 @@ class TraceEventWriter {
       out_.Append(",\"part\":");
       Append(PartLine(profile_));
     }
+    if (!gpu_.empty() && profile_.recording->gpu()->spans_lost > 0) {
+      out_.Append(fmt::format(",\"gpu_spans_lost\":{}", profile_.recording->gpu()->spans_lost));
+    }
     out_.Append("},\n\"traceEvents\":[\n");
     WriteNames(metadata);
     auto read = ForEachSpan(
         *profile_.recording, [this](const Span& span) { WriteSpan(span); }, RangeOf(profile_));
     if (!read) return read;
+    gpu_.WriteWork();
     out_.Append("\n]}\n");
     return out_.Finish();
   }
@@ -52,6 +59,7 @@ class TraceEventWriter {
   }
 
   void WriteNames(const Metadata& metadata) {
+    std::vector<uint64_t> named;
     WriteName("process_name", metadata.pid, metadata.pid, Title(metadata, options_));
     for (const ThreadProfile& profile : profile_.threads) {
       const Thread& thread = tables_.thread(profile.thread);
@@ -59,7 +67,9 @@ class TraceEventWriter {
       WriteName("thread_name", metadata.pid, thread.tid, tables_.text(thread.name));
       of_thread_[ToIndex(profile.thread)] =
           fmt::format("\",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":", metadata.pid, thread.tid);
+      named.push_back(thread.tid);
     }
+    if (!gpu_.empty()) gpu_.WriteNames(named);
   }
 
   void WriteName(std::string_view what, int64_t pid, uint64_t tid, std::string_view name) {
@@ -99,6 +109,7 @@ class TraceEventWriter {
   const Tables& tables_;
   const WriteOptions& options_;
   OutputBuffer out_;
+  GpuEvents gpu_;
   std::vector<std::string> of_thread_;    // by ThreadIndex; empty: it is not in the profile
   std::vector<std::string> of_function_;  // by FunctionId
   std::string scratch_;

@@ -1,8 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "profiler/write/gpu_timeline.h"
 #include "profiler/write/stack_limit.h"
 #include "profiler/write/writer.h"
 
 namespace pystrobe::write {
+namespace {
+
+Result<void> CheckTimeline(Format format, const RecordingSource& recording) {
+  if (recording.metadata().timeline || HasGpuTimeline(recording)) return {};
+  if (recording.gpu() != nullptr) {
+    return FailWithHint(
+        ErrorCode::kInvalidArgument, "Record it again: Profiler(gpu=True, timeline=True).",
+        "{} holds when each work of a GPU was done, of which this recording has the sums alone",
+        FormatName(format));
+  }
+  return FailWithHint(
+      ErrorCode::kInvalidArgument, "Trace the program again: pystrobe trace --timeline.",
+      "{} holds when each call was made, which this recording does not tell", FormatName(format));
+}
+
+}  // namespace
 
 Result<void> Write(Format format, const Profile& profile, const WriteOptions& options,
                    Output& output) {
@@ -11,10 +28,8 @@ Result<void> Write(Format format, const Profile& profile, const WriteOptions& op
                         "{} holds how often functions were called, which samples do not tell",
                         FormatName(format));
   }
-  if (IsOfTimeline(format) && !profile.recording->metadata().timeline) {
-    return FailWithHint(
-        ErrorCode::kInvalidArgument, "Trace the program again: pystrobe trace --timeline.",
-        "{} holds when each call was made, which this recording does not tell", FormatName(format));
+  if (IsOfTimeline(format)) {
+    if (auto possible = CheckTimeline(format, *profile.recording); !possible) return possible;
   }
   if (options.mode == Mode::kGpu && (IsOfCalls(format) || IsOfTimeline(format))) {
     return FailWithHint(

@@ -35,7 +35,7 @@ enum class Format {
 
 /// Whether it holds calls, which only a traced recording has.
 bool IsOfCalls(Format format);
-/// Whether it holds each call by itself, which only a timeline has.
+/// Whether it holds each call by itself, or each work of a GPU, which only a timeline has.
 bool IsOfTimeline(Format format);
 
 /// Unit of the numbers in collapsed stacks.
@@ -87,8 +87,8 @@ Result<void> WriteCollapsed(const Profile& profile, const WriteOptions& options,
 Result<void> WriteCallgrind(const Profile& profile, const WriteOptions& options, Output& output);
 /// The same as cProfile has it, time of `mode`: pstats, snakeviz.
 Result<void> WritePstats(const Profile& profile, const WriteOptions& options, Output& output);
-/// Each call with its begin and its duration, as Chrome's tracing has it: Perfetto,
-/// chrome://tracing. Of timelines only, as the next.
+/// Each call and each work of a GPU with its begin and its duration, as Chrome's tracing has it:
+/// Perfetto, chrome://tracing. Of timelines only, as the next.
 Result<void> WriteTraceEvents(const Profile& profile, const WriteOptions& options, Output& output);
 /// The same in less room: Perfetto's own.
 Result<void> WritePerfetto(const Profile& profile, const WriteOptions& options, Output& output);

@@ -6,6 +6,7 @@
 #include <array>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "tests/cpp/support/gpu_example.h"
 
@@ -253,6 +254,28 @@ void FillCalls(MemoryRecording& recording) {
   add(worker, {run, step}, 3, 20);
 }
 
+// The calls around the launches are in the file, too.
+void FillGpuTimeline(MemoryRecording& recording) {
+  Metadata& metadata = recording.mutable_metadata();
+  metadata.pause_mode = kByTracing;
+  metadata.timeline = true;
+  Tables& tables = recording.mutable_tables();
+  const ThreadIndex main = MakeThread(tables, 4242, "MainThread");
+  const FrameSpec train{"train", 12, "/app/train.py", 10}, step{"step", 5, "/app/train.py", 4};
+  const StackId outer = MakeStack(tables, {train});
+  const StackId inner = MakeStack(tables, {train, step});
+  const std::vector<CallEvent> calls = {{0, outer},         {40'000, inner},
+                                        {70'000, outer},    {2'040'000, inner},
+                                        {2'060'000, outer}, {4'000'000, kEmptyStack}};
+  recording.Add({.time_ns = 3'950'000, .wall_ns = 3'950'000, .thread = main, .stack = outer});
+  recording.Add(
+      {.time_ns = 4'000'000, .wall_ns = 50'000, .thread = main, .stack = inner, .count = 2});
+  static_cast<void>(recording.AppendCalls(tables, main, calls));
+  GpuRecord gpu = MakeGpuExample(tables);
+  AddGpuSpans(gpu, metadata.start_monotonic_ns, 4242);
+  recording.SetGpu(std::move(gpu));
+}
+
 struct Example {
   std::string_view name;
   void (*fill)(MemoryRecording&);
@@ -272,6 +295,7 @@ constexpr std::array kExamples = {
     Example{"calls", FillCalls, 100},
     Example{"gpu", FillGpu, 1000},
     Example{"gpu alone", FillGpuAlone, 0},
+    Example{"gpu-timeline", FillGpuTimeline, 4},
 };
 
 }  // namespace

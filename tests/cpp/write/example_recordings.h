@@ -26,6 +26,7 @@ namespace pystrobe::testing {
 ///          calls `check` twice, which takes no time
 /// "gpu"    1 s of CPU time in `train`, and what it had a GPU do: MakeGpuExample()
 /// "gpu alone"  the same, of which no thread was sampled
+/// "gpu-timeline"  each of the few calls of 4 ms, and what they launched: gpu_example.h's spans
 const std::vector<std::string_view>& ExampleNames();
 
 /// Fills `recording` with the example of that name; false when there is none.
