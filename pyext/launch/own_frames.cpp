@@ -22,9 +22,11 @@ std::optional<uint64_t> OwnFrames::Hash(Address tstate, uint64_t seed, bool code
   if (first == 0) return std::nullopt;
   const auto* const regions = pyabi::Regions::OfThisProcessIfAny();
   const bool has_regions = regions != nullptr && regions->any();
-  // An instruction lies within its code object, and so tells it too, from 3.11 on.
-  const bool is_plain =
-      codes_live && !has_regions && layout_.frame_style == pyabi::FrameStyle::kInterpreterFrames;
+  // An instruction lies within its code object, and so tells it too, from 3.11 on; but not where
+  // each thread has a copy of the bytecode, which may go while the code object stays.
+  const bool tells_code = layout_.frame_style == pyabi::FrameStyle::kInterpreterFrames &&
+                          layout_.code.tlbc == pyabi::kAbsent;
+  const bool is_plain = tells_code && codes_live && !has_regions;
   return MixBits(is_plain ? HashPlain(first, seed) : HashInFull(first, seed, codes_live));
 }
 
