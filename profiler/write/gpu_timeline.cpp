@@ -45,6 +45,15 @@ class Lanes {
   uint32_t count_ = 0;
 };
 
+/// Without the directory of all packages, which is the longest part of most.
+std::string_view WithoutPackages(std::string_view file) {
+  for (const std::string_view packages : {"/site-packages/", "/dist-packages/"}) {
+    const size_t at = file.rfind(packages);
+    if (at != std::string_view::npos) return file.substr(at + packages.size());
+  }
+  return file;
+}
+
 }  // namespace
 
 GpuTimeline::GpuTimeline(const Profile& profile)
@@ -203,7 +212,7 @@ std::string StackText(StackId stack, const Tables& tables) {
     text += FunctionName(function, tables);
     const std::string& file = tables.text(function.file);
     if (file.empty()) continue;
-    text += fmt::format(" ({}:{})", file, frame.line);
+    text += fmt::format(" ({}:{})", WithoutPackages(file), frame.line);
   }
   return text;
 }

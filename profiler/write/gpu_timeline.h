@@ -94,7 +94,8 @@ std::string RowName(const GpuTimeline::Row& row);
 /// "GPU 0 NVIDIA H100".
 std::string DeviceName(const RecordingSource& recording, uint32_t device);
 
-/// "<module> (app.py:30);train (app.py:12)", root first; of more than 64 frames the innermost ones.
+/// "<module> (app.py:30);forward (torch/nn/modules/linear.py:125)", root first: files of packages
+/// without where those are. Of more than 64 frames the innermost ones.
 std::string StackText(StackId stack, const Tables& tables);
 
 }  // namespace pystrobe::write

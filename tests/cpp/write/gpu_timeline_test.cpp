@@ -111,13 +111,14 @@ TEST(GpuTimelineTest, OfAPartIsCutAtItsEnds) {
 
 TEST(GpuTimelineTest, TellsTheInnermostFramesOfAStack) {
   Tables tables;
-  StackId stack = testing::MakeStack(tables, {{"main", 3, "a.py"}, {"f;", 7, "b.py"}});
-  EXPECT_EQ(StackText(stack, tables), "main (a.py:3);f; (b.py:7)");
+  StackId stack = testing::MakeStack(
+      tables, {{"main", 3, "/x/a.py"}, {"f;", 7, "/v/lib/python3.12/site-packages/p/b.py"}});
+  EXPECT_EQ(StackText(stack, tables), "main (/x/a.py:3);f; (p/b.py:7)");
   EXPECT_EQ(StackText(kEmptyStack, tables), "");
   for (int i = 0; i < 62; ++i) stack = tables.Push(stack, tables.stack(stack).frame);
-  EXPECT_THAT(StackText(stack, tables), ::testing::StartsWith("main (a.py:3);f;"));
+  EXPECT_THAT(StackText(stack, tables), ::testing::StartsWith("main (/x/a.py:3);f;"));
   stack = tables.Push(stack, tables.stack(stack).frame);
-  EXPECT_THAT(StackText(stack, tables), ::testing::StartsWith("[more frames];f; (b.py:7);"));
+  EXPECT_THAT(StackText(stack, tables), ::testing::StartsWith("[more frames];f; (p/b.py:7);"));
 }
 
 TEST(TraceEventsTest, HaveTheFieldsOfKineto) {
