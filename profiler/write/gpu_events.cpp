@@ -65,7 +65,7 @@ void GpuEvents::WriteNames(std::span<const uint64_t> named) {
                             fmt::format(R"("sort_index":{})", std::max<int64_t>(process, 0))));
   for (const uint32_t tid : timeline_.LaunchingThreads()) {
     if (std::ranges::find(named, tid) != named.end()) continue;
-    WriteThreadName(process, tid, fmt::format("thread {}", tid), tid);
+    WriteThreadName(process, tid, LaunchingThreadName(tables_, tid), tid);
   }
   const GpuTimeline::Row* last = nullptr;
   uint64_t rows = 0;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/write/gpu_slices.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -61,7 +59,7 @@ void GpuSlices::BeginThread(uint32_t tid) {
     Message thread(descriptor, kDescriptorThread);
     thread.add_int32(kThreadPid, static_cast<int32_t>(profile_.recording->metadata().pid));
     thread.add_int64(kThreadTid, tid);
-    thread.add_string(kThreadName, fmt::format("thread {}", tid));
+    thread.add_string(kThreadName, ValidUtf8(LaunchingThreadName(tables_, tid)));
   }
   {
     Message interned(packet, kPacketInternedData);

@@ -198,6 +198,14 @@ std::string DeviceName(const RecordingSource& recording, uint32_t device) {
   return fmt::format("GPU {} {}", device, recording.tables().text(found->name));
 }
 
+std::string LaunchingThreadName(const Tables& tables, uint32_t tid) {
+  for (uint32_t i = 0; i < tables.thread_count(); ++i) {
+    const Thread& thread = tables.thread(ThreadIndex{i});
+    if (thread.tid == tid && thread.name != kEmptyString) return tables.text(thread.name);
+  }
+  return fmt::format("thread {}", tid);
+}
+
 std::string StackText(StackId stack, const Tables& tables) {
   constexpr size_t kMostFrames = 64;
   std::vector<FrameId> frames;

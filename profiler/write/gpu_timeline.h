@@ -94,6 +94,10 @@ std::string RowName(const GpuTimeline::Row& row);
 /// "GPU 0 NVIDIA H100".
 std::string DeviceName(const RecordingSource& recording, uint32_t device);
 
+/// Of a thread that launched something: "MainThread", or "thread 4242" of one that nothing else is
+/// known of.
+std::string LaunchingThreadName(const Tables& tables, uint32_t tid);
+
 /// "<module> (app.py:30);forward (torch/nn/modules/linear.py:125)", root first: files of packages
 /// without where those are. Of more than 64 frames the innermost ones.
 std::string StackText(StackId stack, const Tables& tables);

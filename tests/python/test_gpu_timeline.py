@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each work of a GPU by itself: what readers of traces make of the files.
 
-The recording is "gpu-timeline" of tests/cpp/write/example_recordings.h, whose content is known.
+The recording is "gpu-timeline" of tests/cpp/write/example_recordings.h, whose content is known; the
+last one is taken with the mocks of tests/mock_cuda and tests/mock_cupti.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 from conftest import Example
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
+from pystrobe_command import Pystrobe
+from test_gpu import run
 
 PROCESS = THREAD = 4242
 GEMM = "void gemm<float, 128>(float*, int)"
@@ -88,7 +91,7 @@ def test_nothing_in_a_row_overlaps(trace: dict[str, Any]) -> None:
 def test_flows_of_trace_events_lead_from_launches_to_work(trace: dict[str, Any]) -> None:
     events = trace["traceEvents"]
     launches = [event for event in events if event.get("cat") == "cuda_driver"]
-    assert LAUNCHES == [(e["name"], e["ts"], e["args"]["correlation"]) for e in launches]
+    assert [(e["name"], e["ts"], e["args"]["correlation"]) for e in launches] == LAUNCHES
     assert {(e["pid"], e["tid"], e["dur"]) for e in launches} == {(PROCESS, THREAD, 0)}
     starts = {e["id"]: e for e in events if e["ph"] == "s"}
     ends = [e for e in events if e["ph"] == "f"]
@@ -178,8 +181,47 @@ def test_perfetto_has_the_same(example: Example) -> None:
     work = [one for one in trace.slices if one[0] in of_devices]
     wanted = [(*one[:4], [one[4]] if one[4] else []) for one in WORK]
     assert sorted(work, key=str) == sorted(wanted, key=str)
-    on_thread = [one[1:3] + (one[4],) for one in trace.slices if one[0] == "MainThread"]
+    on_thread = [(*one[1:3], one[4]) for one in trace.slices if one[0] == "MainThread"]
     launches = [one for one in on_thread if one[0].startswith("cu")]
     assert launches == [(name, time, [number]) for name, time, number in LAUNCHES]
     assert sorted(one[0] for one in on_thread if one[2] == []) == ["step", "step", "train"]
     assert trace.stack_of[GEMM] == "<module> (app.py:30);train (app.py:12);step (app.py:5)"
+
+
+PROGRAM = """
+import threading
+def step(stream):
+    for _ in range(3):
+        t.launch(200, stream)
+def train():
+    t.begin()
+    stream = t.make_stream()
+    step(stream)
+    t.synchronize(stream)
+with pystrobe.Profiler(mode={mode!r}, gpu=True, timeline=True) as profiler:
+    train()
+    beside = threading.Thread(target=train)
+    beside.start()
+    beside.join()
+profiler.profile.save({path!r})
+print(threading.main_thread().native_id, beside.native_id)
+"""
+
+
+@pytest.mark.parametrize("mode", ["gpu", "wall"])
+def test_what_a_program_launches_is_there(mode: str, pystrobe: Pystrobe, tmp_path: Path) -> None:
+    recording, path = tmp_path / "x.strobe", tmp_path / "x.trace.json"
+    threads = [int(tid) for tid in run(PROGRAM.format(mode=mode, path=str(recording))).split()]
+    pystrobe.succeed("report", str(recording), "-o", str(path))
+    events = json.loads(path.read_text())["traceEvents"]
+    launches = {e["args"]["correlation"]: e for e in events if e.get("cat") == "cuda_driver"}
+    kernels = [e for e in events if e.get("cat") == "kernel"]
+    assert [(e["name"], e["dur"]) for e in kernels] == [("sleep_200000", 200.0)] * 6
+    for kernel in kernels:
+        assert kernel["ts"] >= launches[kernel["args"]["correlation"]]["ts"] >= 0
+        _, train, step, _ = kernel["args"]["python stack"].rsplit(";", 3)
+        assert train.startswith("train (")
+        assert step.startswith("step (")
+    assert sorted(e["tid"] for e in launches.values()) == sorted(threads * 3)
+    by_stream = {e["tid"]: launches[e["args"]["correlation"]]["tid"] for e in kernels}
+    assert sorted(by_stream.values()) == sorted(threads)

@@ -121,6 +121,15 @@ TEST(GpuTimelineTest, TellsTheInnermostFramesOfAStack) {
   EXPECT_THAT(StackText(stack, tables), ::testing::StartsWith("[more frames];f; (p/b.py:7);"));
 }
 
+TEST(GpuTimelineTest, NamesThreadsThatLaunchedAsFarAsTheyAreKnown) {
+  Tables tables;
+  testing::MakeThread(tables, 4, "");
+  testing::MakeThread(tables, 5, "worker");
+  EXPECT_EQ(LaunchingThreadName(tables, 5), "worker");
+  EXPECT_EQ(LaunchingThreadName(tables, 4), "thread 4");
+  EXPECT_EQ(LaunchingThreadName(tables, 6), "thread 6");
+}
+
 TEST(TraceEventsTest, HaveTheFieldsOfKineto) {
   const std::string text = WrittenExample(WriteTraceEvents, "gpu-timeline");
   const char* const head =
