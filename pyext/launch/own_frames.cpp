@@ -61,11 +61,22 @@ uint64_t OwnFrames::HashInFull(Address first, uint64_t hash, bool codes_live) co
     if (!pyabi::IsPythonFrame(layout_, frame.owner)) continue;
     hash = Roll(Roll(hash, frame.code), frame.instruction);
     if (regions != nullptr && regions->any()) hash = Roll(hash, regions->Of(frame));
-    if (codes_live) continue;
-    hash = Roll(hash, OwnMemory::ValueOr0<Address>(frame.code + layout_.code.name));
-    hash = Roll(hash, OwnMemory::ValueOr0<Address>(frame.code + layout_.code.line_table));
+    if (!codes_live) hash = HashOfCode(frame.code, hash);
   }
   return hash;
+}
+
+// What a code object refers to is freed with it, and so are the addresses of the next one's: what
+// is there tells more. A name has its hash behind its length (Include/cpython/unicodeobject.h); the
+// first bytes of a table of lines are there with even the shortest.
+uint64_t OwnFrames::HashOfCode(Address code, uint64_t hash) const {
+  const auto word = [](Address at) { return OwnMemory::ValueOr0<uint64_t>(at); };
+  const Address name = word(code + layout_.code.name);
+  const Address lines = word(code + layout_.code.line_table);
+  hash = Roll(hash, word(name + layout_.object.unicode_length + sizeof(uint64_t)));
+  hash = Roll(hash, word(lines + layout_.object.bytes_size));
+  hash = Roll(hash, word(lines + layout_.object.bytes_data));
+  return Roll(hash, OwnMemory::ValueOr0<uint32_t>(code + layout_.code.first_line));
 }
 
 void OwnFrames::Walk(Address tstate, std::vector<pyabi::RawFrame>& frames,

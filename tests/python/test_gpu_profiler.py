@@ -124,7 +124,7 @@ def test_a_region_stands_in_the_path() -> None:
         """
     )
     paths = sorted((tuple(path[1:-1]), count) for path, _, count, _ in found)
-    assert paths == [(("step", "forward", "leaf"), 10), (("step", "leaf"), 10)]
+    assert paths == [(("forward", "step", "leaf"), 10), (("step", "leaf"), 10)]
 
 
 def test_cpu_time_and_the_gpus_are_in_one_recording() -> None:
