@@ -5,11 +5,16 @@
 #
 #   bench/gpu/run_on_device.sh WHEEL OUT_DIRECTORY
 #
-# Leaves gpu.json and gpu.md in OUT_DIRECTORY. Exit status 1 when something was not as it should be.
+# Leaves gpu.json, gpu.md, kernels.json and kernels.md in OUT_DIRECTORY. Exit status 1 when something was not as it should be.
 set -euo pipefail
 wheel=$1 out=$2
 site=$(mktemp -d)
 trap 'rm -rf "$site"' EXIT
 python3 -m pip install -q --no-index --no-deps --target "$site" "$wheel"
 mkdir -p "$out"
-PYTHONPATH=$site PYTHONUNBUFFERED=1 python3 "$(dirname "$0")/prove.py" "$out"
+export PYTHONPATH=$site PYTHONUNBUFFERED=1
+status=0
+for program in prove prove_kernels; do
+  python3 "$(dirname "$0")/$program.py" "$out" || status=1
+done
+exit $status

@@ -37,13 +37,16 @@ std::string LineText(const Tables& tables, const GpuRow& row, const std::string&
   const Frame& frame = tables.frame(*row.line);
   const Function& function = tables.function(frame.function);
   const std::string path = Printable(ShortPath(tables.text(function.file), directory));
-  return fmt::format("launched by {} ({}{})", Printable(write::FunctionName(function, tables)),
-                     path, frame.line == 0 ? "" : fmt::format(":{}", frame.line));
+  const std::string name = Printable(write::FunctionName(function, tables));
+  if (path.empty()) return fmt::format("launched by {}", name);
+  return fmt::format("launched by {} ({}{})", name, path,
+                     frame.line == 0 ? "" : fmt::format(":{}", frame.line));
 }
 
 std::string ShapeText(const GpuRow& row) {
-  std::string text =
-      fmt::format("{} threads a block", uint64_t{row.block[0]} * row.block[1] * row.block[2]);
+  const uint64_t threads = uint64_t{row.block[0]} * row.block[1] * row.block[2];
+  const std::string text =
+      fmt::format("{} {} a block", threads, threads == 1 ? "thread" : "threads");
   if (!row.occupancy) return text;
   return text + fmt::format(", occupancy {:.0f} %, {:.3g} {} ({:.0f} % of the device busy)",
                             100 * row.occupancy->theoretical, row.occupancy->waves,

@@ -134,7 +134,7 @@ std::string GpuQualityLine(const GpuRecord& record, const Tables& tables) {
 }
 
 std::string WholeQualityLine(const RecordingSource& recording) {
-  const std::string samples = QualityLine(recording.metadata(), recording.quality());
+  std::string samples = QualityLine(recording.metadata(), recording.quality());
   if (recording.gpu() == nullptr) return samples;
   const std::string gpu = GpuQualityLine(*recording.gpu(), recording.tables());
   return recording.metadata().pause_mode == kOfGpu ? gpu : samples + ". GPU: " + gpu;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "profiler/write/gpu_labels.h"
 #include "profiler/write/json_gpu.h"
 #include "profiler/write/json_writer.h"
 #include "profiler/write/labels.h"
@@ -76,7 +77,7 @@ class ProfileJson {
 
   void WriteQuality(const Quality& quality) {
     json_.NewLine().Key("quality").BeginObject();
-    json_.Field("line", QualityLine(profile_.recording->metadata(), quality));
+    json_.Field("line", WholeQualityLine(*profile_.recording));
     json_.Field("complete", quality.complete).Field("deadlines", quality.deadlines);
     json_.Field("stacks", quality.samples).Field("taken", quality.taken);
     json_.Field("proved", quality.proved).Field("marked", quality.marked);

@@ -25,7 +25,9 @@ class FunctionAverage:
 
     key: str
     on_device: bool  #: work of a GPU
-    count: int | None = None  #: times that a device did it; ``None``: calls are sampled, not counted
+    count: int | None = (
+        None  #: times that a device did it; ``None``: calls are sampled, not counted
+    )
     self_cpu_time_total: float = 0.0
     cpu_time_total: float = 0.0
     self_cuda_time_total: float = 0.0

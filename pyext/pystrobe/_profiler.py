@@ -352,7 +352,7 @@ class Profiler:
 
         :raises Error: there is no timeline.
         """
-        self.profile.save(path, format="trace-events", mode="gpu")
+        self.profile.save(path, format="trace-events")
 
     def export_stacks(
         self, path: str | os.PathLike[str], metric: str = "self_cuda_time_total"

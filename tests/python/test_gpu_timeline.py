@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from conftest import Example
+from on_mock_gpu import run
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
 from pystrobe_command import Pystrobe
-from test_gpu import run
 
 PROCESS = THREAD = 4242
 GEMM = "void gemm<float, 128>(float*, int)"

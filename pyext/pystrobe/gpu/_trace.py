@@ -39,7 +39,6 @@ def library_paths() -> list[str]:
     wanted = int(str(version).split(".", maxsplit=1)[0]) if version else 0
     latest = _core.gpu_driver_version() // 1000
 
-
     def rank(path: str) -> tuple[bool, int]:
         return _major_of(path) != wanted, -_major_of(path)
 
@@ -103,7 +102,7 @@ class _WatchedBackward:
         if self._watching is not None:
             return
         torch = sys.modules.get("torch")
-        holder = getattr(getattr(torch, "autograd", None), "Variable", None)
+        holder: Any = getattr(getattr(torch, "autograd", None), "Variable", None)
         engine = getattr(holder, "_execution_engine", None)
         if not hasattr(engine, "run_backward"):
             return
@@ -116,8 +115,9 @@ class _WatchedBackward:
 
     def restore(self) -> None:
         """Another tool may have put its own there since."""
-        if self._watching is not None and self._holder._execution_engine is self._watching:
-            self._holder._execution_engine = self._engine
+        holder = self._holder
+        if holder is not None and holder._execution_engine is self._watching:
+            holder._execution_engine = self._engine
         self._watching = None
 
 

@@ -80,6 +80,8 @@ TEST(GpuFormats, JsonHasASectionInEveryMode) {
     EXPECT_EQ(text.find(R"("gpu_ns":)") != text.npos, fold.work == Work::kGpu);
   }
   EXPECT_THAT(WrittenExample(WriteJson, "shop"), Not(HasSubstr("gpu")));
+  EXPECT_THAT(WrittenExample(WriteJson, "gpu alone", {.mode = kGpu}, kGpuAlone),
+              HasSubstr(R"(told by CUPTI 13.0, driver for CUDA 13.0","complete":true)"));
 }
 
 TEST(GpuFormats, ThoseOfCallsHaveNoneOfIt) {
