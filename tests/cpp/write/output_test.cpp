@@ -23,7 +23,7 @@ class OutputTest : public ::testing::TestWithParam<Writer> {};
 
 // Whether the disk is full at the first byte, in the middle or at the last one.
 TEST_P(OutputTest, TheFirstFailureIsReportedAndNothingTriedAfterIt) {
-  for (const char* example : {"shop", "empty", "large"}) {
+  for (const char* example : {"shop", "empty", "large", "gpu-timeline"}) {
     MemoryRecording recording;
     ASSERT_TRUE(FillExample(example, recording));
     const size_t size = Written(GetParam().write, recording).size();
@@ -85,7 +85,9 @@ INSTANTIATE_TEST_SUITE_P(Writers, OutputTest,
                          ::testing::Values(Writer{"Collapsed", WriteCollapsed},
                                            Writer{"Html", WriteHtml}, Writer{"Json", WriteJson},
                                            Writer{"Pprof", WritePprof},
-                                           Writer{"Speedscope", WriteSpeedscope}),
+                                           Writer{"Speedscope", WriteSpeedscope},
+                                           Writer{"TraceEvents", WriteTraceEvents},
+                                           Writer{"Perfetto", WritePerfetto}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
