@@ -52,7 +52,7 @@ void KernelSums::Add(const GpuWork& work) {
   overflowed_ += number < kWorkKinds;
   sum.bytes += work.bytes;
   if (work.kind == WorkKind::kKernel) sum.last_grid = work.grid;
-  if (work.begin_ns <= 0 || work.end_ns < work.begin_ns) {
+  if (work.begin_ns == 0 || work.end_ns < work.begin_ns) {
     ++sum.untimed;
     return;
   }
@@ -65,6 +65,10 @@ void KernelSums::Add(const GpuWork& work) {
   ++count_;
   total_ns_ += nanoseconds;
   if (options_.max_spans == 0) return;
+  if (work.begin_ns < 0) {  // no moment of a timeline
+    ++spans_lost_;
+    return;
+  }
   const WorkSpan span{.begin_ns = work.begin_ns,
                       .end_ns = work.end_ns,
                       .sum = number,

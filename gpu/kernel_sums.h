@@ -81,6 +81,7 @@ class KernelSums {
   uint64_t overflowed() const { return overflowed_; }
   /// The last ones, oldest first in the order in which they were added.
   std::vector<WorkSpan> Spans() const;
+  /// Older ones, and those said to be before the machine was booted.
   uint64_t spans_lost() const { return spans_lost_; }
 
  private:

@@ -110,7 +110,7 @@ struct GpuRecord {
   std::vector<GpuSum> sums;  ///< no two of one stack, kernel, device and stream
   std::vector<GpuSpan>
       spans;                ///< with a timeline: the last ones, in the order they ended in, about
-  uint64_t spans_lost = 0;  ///< older ones, for which there was no room
+  uint64_t spans_lost = 0;  ///< older ones, for which there was no room, and of no moment
   GpuQuality quality;
 
   friend bool operator==(const GpuRecord&, const GpuRecord&) = default;

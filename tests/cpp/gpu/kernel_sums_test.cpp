@@ -148,6 +148,20 @@ TEST(KernelSums, TheLongestAreInTheLastBucket) {
   EXPECT_EQ(sums.sum(kWorkKinds).buckets.back(), 1U);
 }
 
+TEST(KernelSums, OfATimelineHasBytesAndMomentsThatCanBe) {
+  KernelSums sums({.max_spans = 3});
+  GpuWork copy = Kernel("copy", 10, 20);
+  copy.kind = WorkKind::kCopy;
+  copy.bytes = 1'000;
+  sums.Add(copy);
+  sums.Add(Kernel("add", -20, -10));
+  const auto spans = sums.Spans();
+  ASSERT_EQ(spans.size(), 1U);
+  EXPECT_EQ(spans[0].bytes, 1'000U);
+  EXPECT_EQ(sums.spans_lost(), 1U);
+  EXPECT_EQ(sums.count(), 2U);
+}
+
 TEST(KernelSums, KeepsTheLastSpans) {
   KernelSums sums({.max_spans = 3});
   for (int64_t i = 1; i <= 5; ++i) sums.Add(Kernel("add", 10 * i, 10 * i + 1));
