@@ -108,6 +108,8 @@ FoldOptions FoldOptionsFor(Format format, const RecordingSource& recording, Fold
   // A filter means threads or streams: who asked for one kind is not given the other.
   const bool has_both = recording.gpu() != nullptr && !asked.thread;
   if (has_all_modes && has_both) asked.work = Work::kBoth;
+  // It has the work of a GPU whatever is asked for, and of threads what they did.
+  if (IsOfTimeline(format)) asked.work = Work::kThreads;
   return asked;
 }
 

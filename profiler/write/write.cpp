@@ -31,7 +31,8 @@ Result<void> Write(Format format, const Profile& profile, const WriteOptions& op
   if (IsOfTimeline(format)) {
     if (auto possible = CheckTimeline(format, *profile.recording); !possible) return possible;
   }
-  if (options.mode == Mode::kGpu && (IsOfCalls(format) || IsOfTimeline(format))) {
+  const bool has_gpu = IsOfTimeline(format) && HasGpuTimeline(*profile.recording);
+  if (options.mode == Mode::kGpu && (IsOfCalls(format) || IsOfTimeline(format)) && !has_gpu) {
     return FailWithHint(
         ErrorCode::kInvalidArgument,
         "Write html, pprof, speedscope, collapsed or json, or leave --mode gpu out.",
