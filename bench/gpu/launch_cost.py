@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a profiler of kernels costs a program that launches them: launch_cost.py PROFILER
+"""What a profiler of kernels costs a program that launches them: launch_cost.py PROFILER WORK
 
 Blocks before it was ever used; then with it and after it, in turn. Prints JSON: the median before
 in microseconds, and the ratios of the others to that.
@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 LAUNCHES = 20_000
-CYCLES = 5
+CYCLES = 7
 DEPTHS = (3, 20, 60)
 
 
@@ -98,33 +98,38 @@ def steps_of(batch: int, length: int, width: int, count: int) -> Callable[[], fl
     return run
 
 
+def add_at(depth: int) -> Callable[[], Callable[[], float]]:
+    return lambda: lambda: at_depth(depth, add_loop)
+
+
+WORKS: dict[str, Callable[[], Callable[[], float]]] = {
+    **{f"add, depth {depth}": add_at(depth) for depth in DEPTHS},
+    "step, bound by launches": lambda: steps_of(2, 32, 256, 100),
+    "step, bound by the GPU": lambda: steps_of(24, 512, 1024, 20),
+}
+
+
 def main() -> None:
-    make = PROFILERS[sys.argv[1]]
-    works: dict[str, Callable[[], float]] = {
-        f"add, depth {depth}": lambda depth=depth: at_depth(depth, add_loop)  # type: ignore[misc]
-        for depth in DEPTHS
-    }
-    works["step, bound by launches"] = steps_of(2, 32, 256, 100)
-    works["step, bound by the GPU"] = steps_of(24, 512, 1024, 20)
-    for work in works.values():
-        work()
-    # Before any of it: some profilers leave launches slower for good.
-    plain = {name: statistics.median(work() for _ in range(CYCLES)) for name, work in works.items()}
-    rows: dict[str, dict[str, float]] = {}
-    for name, work in works.items():
-        on, after = [], []
-        for _ in range(CYCLES):
-            with make():
-                on.append(work() / plain[name])
-            after.append(work() / plain[name])
-        rows[name] = {
-            "plain_us": plain[name],
-            "on": statistics.median(on),
-            "on_min": min(on),
-            "on_max": max(on),
-            "after": statistics.median(after),
-        }
-    print(json.dumps(rows))
+    make, work = PROFILERS[sys.argv[1]], WORKS[sys.argv[2]]()
+    work()
+    # Before any of it, in a process of its own: some profilers leave launches slower for good.
+    plain = statistics.median(work() for _ in range(CYCLES))
+    on, after = [], []
+    for _ in range(CYCLES):
+        with make():
+            on.append(work() / plain)
+        after.append(work() / plain)
+    print(
+        json.dumps(
+            {
+                "plain_us": plain,
+                "on": statistics.median(on),
+                "on_min": min(on),
+                "on_max": max(on),
+                "after": statistics.median(after),
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -167,7 +167,8 @@ uint32_t PythonPaths::EnterBackward() noexcept {
   const std::lock_guard lock(mutex_);
   if (session_ == nullptr || path == 0) return 0;
   try {
-    in_backward_.push_back(ToIndex(session_->PushName(StackId{path}, kAutograd)));
+    const StackId caller = session_->tables.stack(StackId{path}).parent;
+    in_backward_.push_back(ToIndex(session_->PushName(caller, kAutograd)));
   } catch (const std::bad_alloc&) {
     return 0;
   }

@@ -48,7 +48,8 @@ class PythonPaths final : public gpu::LaunchPath {
   gpu::LaunchOrigin Current() noexcept override;
 
   /// The calling thread waits for threads of autograd's from now on. What they launch has its path,
-  /// while it is the only one that does. Returns what Leave wants. [a thread with frames]
+  /// while it is the only one that does, less its innermost frame, which is of ours. Returns what
+  /// Leave wants. [a thread with frames]
   uint32_t EnterBackward() noexcept;
   void LeaveBackward(uint32_t path) noexcept;
 
