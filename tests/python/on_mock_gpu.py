@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
+
+from own_interpreters import THIS, Own
 
 HERE = Path(__file__).resolve().parent
 MOCK = (
@@ -17,16 +18,19 @@ MOCK = (
 )
 
 
-def start(program: str, driver: bool, environment: dict[str, str]) -> tuple[str, str]:
+def start(
+    program: str, driver: bool, environment: dict[str, str], own: Own = THIS
+) -> tuple[str, str]:
     """What ``program`` prints to stdout and stderr, in a process of its own."""
-    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    variables = {**os.environ, "PYTHONPATH": path, **environment}
+    given = own.environment()
+    path = os.pathsep.join([str(HERE), given.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    variables = {**given, "PYTHONPATH": path, **environment}
     preamble = "import json, sys, time\nimport pystrobe\nfrom pystrobe import gpu\n"
     if driver:
         variables["LD_LIBRARY_PATH"] = str(MOCK)
         preamble += "import gpu_program as t\n"
     ended = subprocess.run(
-        [sys.executable, "-c", preamble + textwrap.dedent(program)],
+        [*own.command, "-c", preamble + textwrap.dedent(program)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -36,6 +40,6 @@ def start(program: str, driver: bool, environment: dict[str, str]) -> tuple[str,
     return ended.stdout.strip(), ended.stderr.strip()
 
 
-def run(program: str, *, driver: bool = True, **environment: str) -> str:
+def run(program: str, *, driver: bool = True, own: Own = THIS, **environment: str) -> str:
     """What ``program`` prints in a process of its own; `t` is gpu_program there."""
-    return start(program, driver, environment)[0]
+    return start(program, driver, environment, own)[0]

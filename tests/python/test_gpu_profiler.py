@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from on_mock_gpu import run, start
+from own_interpreters import THIS, Own, own_interpreters
 
 # What programs below have in common: their works as [path, kernel, count, ns].
 PREAMBLE = """
@@ -31,12 +32,21 @@ def many(count):
 """
 
 
-def traced(program: str, **environment: str) -> Any:
+def traced(program: str, own: Own = THIS) -> Any:
     """What ``program`` prints, as JSON."""
-    return json.loads(run(PREAMBLE + textwrap.dedent(program), **environment).splitlines()[-1])
+    return json.loads(run(PREAMBLE + textwrap.dedent(program), own=own).splitlines()[-1])
 
 
-def test_every_launch_is_charged_to_its_path() -> None:
+@pytest.fixture(
+    params=[one for one in own_interpreters() if not one.root], ids=lambda one: one.name
+)
+def own(request: pytest.FixtureRequest) -> Own:
+    """Each that has the package: they keep frames in different ways."""
+    one: Own = request.param
+    return one
+
+
+def test_every_launch_is_charged_to_its_path(own: Own) -> None:
     found = traced(
         """
         def generated():
@@ -53,7 +63,8 @@ def test_every_launch_is_charged_to_its_path() -> None:
             leaf(20)
             [leaf() for _ in "ab"]
         print(json.dumps([works(profiler.profile), profiler.profile.gpu.quality.__dict__]))
-        """
+        """,
+        own,
     )
     paths, quality = found
     kernels = {(tuple(path[1:-1]), kernel): (count, ns) for path, kernel, count, ns in paths}
@@ -68,7 +79,7 @@ def test_every_launch_is_charged_to_its_path() -> None:
     assert "CUPTI 13.0" in quality["source"]
 
 
-def test_threads_have_paths_of_their_own_and_lines_tell_launches_apart() -> None:
+def test_threads_have_paths_of_their_own_and_lines_tell_launches_apart(own: Own) -> None:
     found = traced(
         """
         def work():
@@ -81,14 +92,15 @@ def test_threads_have_paths_of_their_own_and_lines_tell_launches_apart() -> None
             [thread.join() for thread in threads]
         sums = profiler.profile.gpu.sums
         print(json.dumps([[w.frames[-3].function, w.frames[-3].line, w.count] for w in sums]))
-        """
+        """,
+        own,
     )
     assert [(function, count) for function, _, count in found] == [("work", 4), ("work", 4)]
     first, second = (line for _, line, _ in found)
     assert second == first + 1
 
 
-def test_code_that_comes_and_goes_is_not_mistaken() -> None:
+def test_code_that_comes_and_goes_is_not_mistaken(own: Own) -> None:
     """Functions made one after the other, most at the address of the one before."""
     found = traced(
         """
@@ -103,14 +115,15 @@ def test_code_that_comes_and_goes_is_not_mistaken() -> None:
                 gc.collect()
         names = [w.frames[-2].function for w in profiler.profile.gpu.sums]
         print(json.dumps([names, len(addresses)]))
-        """
+        """,
+        own,
     )
     names, addresses = found
     assert addresses < 100, "the addresses were used again"
     assert sorted(names) == sorted(f"own_{i}" for i in range(200))
 
 
-def test_a_region_stands_in_the_path() -> None:
+def test_a_region_stands_in_the_path(own: Own) -> None:
     found = traced(
         """
         def step():
@@ -121,7 +134,8 @@ def test_a_region_stands_in_the_path() -> None:
             for _ in range(10):
                 step()
         print(json.dumps(works(profiler.profile)))
-        """
+        """,
+        own,
     )
     paths = sorted((tuple(path[1:-1]), count) for path, _, count, _ in found)
     assert paths == [(("forward", "step", "leaf"), 10), (("step", "leaf"), 10)]
@@ -310,7 +324,7 @@ def test_one_profiler_after_the_other() -> None:
     assert found == [10, 11, 12, 13, 14]
 
 
-def test_a_child_made_by_fork_goes_on() -> None:
+def test_a_child_made_by_fork_goes_on(own: Own) -> None:
     found = traced(
         """
         import gc, os
@@ -324,7 +338,8 @@ def test_a_child_made_by_fork_goes_on() -> None:
             status = os.waitpid(child, 0)[1]
             many(5)
         print(json.dumps([status, profiler.profile.gpu.quality.records]))
-        """
+        """,
+        own,
     )
     assert found == [0, 10]
 
@@ -349,7 +364,7 @@ def backward(count):
 """
 
 
-def test_what_autograds_threads_launch_is_charged_to_who_waits_for_them() -> None:
+def test_what_autograds_threads_launch_is_charged_to_who_waits_for_them(own: Own) -> None:
     found = traced(
         AUTOGRAD
         + textwrap.dedent(
@@ -361,7 +376,8 @@ def test_what_autograds_threads_launch_is_charged_to_who_waits_for_them() -> Non
             restored = Variable._execution_engine is engine
             print(json.dumps([is_watched, restored, works(profiler.profile)]))
             """
-        )
+        ),
+        own,
     )
     is_watched, restored, sums = found
     assert is_watched
