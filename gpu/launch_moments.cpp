@@ -24,7 +24,7 @@ Result<LaunchMoments> LaunchMoments::Make() {
 }
 
 void LaunchMoments::Put(uint32_t correlation, LaunchMoment moment) {
-  Slot& slot = slots_[correlation % LaunchRing::kSlots];
+  const Slot& slot = slots_[correlation % LaunchRing::kSlots];
   // Nobody's while it changes, so that Find mixes no two of them up.
   Word(slot.whose).store(0, std::memory_order_relaxed);
   Word(slot.time_ns).store(static_cast<uint64_t>(moment.time_ns), std::memory_order_release);

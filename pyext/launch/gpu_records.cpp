@@ -101,10 +101,11 @@ class Translator {
   const gpu::DeviceLimits* LimitsOf(uint32_t device) {
     const auto [found, is_new] = limits_.emplace(device, std::nullopt);
     if (is_new) {
-      auto& limits = found.value();
-      if (auto read = gpu::ReadDeviceLimits(static_cast<int>(device))) limits = *std::move(read);
+      auto read = gpu::ReadDeviceLimits(static_cast<int>(device));
+      if (read) found.value() = *std::move(read);
     }
-    return found->second ? &*found->second : nullptr;
+    const auto& limits = found->second;
+    return limits ? &*limits : nullptr;
   }
 
   void AddOccupancy(const gpu::DeviceLimits& limits, const gpu::BlockShape& shape, GpuSum& sum) {

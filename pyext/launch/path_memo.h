@@ -52,7 +52,7 @@ class PathMemo {
       place = PlaceOf(hash, i);
       break;
     }
-    Slot& slot = slots_[place];
+    const Slot& slot = slots_[place];
     Word(slot.hash).store(0, std::memory_order_relaxed);
     Word(slot.path).store(path, std::memory_order_release);
     Word(slot.hash).store(hash, std::memory_order_release);

@@ -55,7 +55,7 @@ Result<std::unique_ptr<Recording>> MakeRecording(const GpuWorkOfProcess& work) {
 }  // namespace
 
 void DefineGpuTrace(py::module_& module) {
-  py::class_<GpuWorkOfProcess>(module, "GpuWork");
+  const py::class_<GpuWorkOfProcess> work(module, "GpuWork");
   py::class_<GpuTrace>(module, "GpuTrace")
       .def(py::init(&Start), py::arg("library_paths"), py::arg("max_spans"))
       .def("restart", &GpuTrace::Restart)
