@@ -27,6 +27,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import warnings
 from typing import Any
 
 from pystrobe._errors import Error, InvalidArgumentError
@@ -130,7 +131,11 @@ def _begin() -> None:
             # made by exec, which resets what the exit status is made of.
             import pystrobe._profile  # noqa: F401
         _check(settings)
-        profiler = _started(settings, fd)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            profiler = _started(settings, fd)
+        for warning in warned:
+            _tell(str(warning.message))
     except Error as error:
         _tell(str(error))
         if fd is not None:

@@ -5,12 +5,17 @@ and of CUPTI."""
 from __future__ import annotations
 
 import json
+import os
+import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
-from on_mock_gpu import run, start
+from on_mock_gpu import HERE, MOCK, run, start
 from own_interpreters import THIS, Own, own_interpreters
+from pystrobe import read as pystrobe_read
+from pystrobe_command import Pystrobe
 
 # What programs below have in common: their works as [path, kernel, count, ns].
 PREAMBLE = """
@@ -406,3 +411,38 @@ def test_where_two_wait_for_autograd_neither_is_charged() -> None:
     )
     counts = {bool(path): count for path, _, count, _ in found}
     assert counts == {False: 7, True: 1}
+
+
+SCRIPT = """
+import gpu_program as t
+
+def work():
+    for _ in range(50):
+        t.launch(20)
+
+t.begin()
+work()
+"""
+
+
+@pytest.mark.parametrize("verb", ["run", "trace"])
+def test_a_script_is_profiled_as_it_is(verb: str, pystrobe: Pystrobe, tmp_path: Path) -> None:
+    script, recording, trace = (tmp_path / name for name in ("a.py", "a.strobe", "a.trace.json"))
+    script.write_text(SCRIPT)
+    variables = {**os.environ, "PYTHONPATH": str(HERE), "LD_LIBRARY_PATH": str(MOCK)}
+    arguments = ("--gpu", "--python", sys.executable, "-o", str(recording), "-o", str(trace))
+    done = pystrobe.succeed(verb, *arguments, str(script), env=variables)
+    assert "What GPUs did: 1.00 ms in 50 kernels" in done.err
+    assert "50 works recorded, of 50 launches" in done.err
+    report = pystrobe_read(str(recording), mode="gpu")
+    assert {f.name: f.total.gpu_ns for f in report.functions}["work"] == 1_000_000
+    kernels = [e for e in json.loads(trace.read_text())["traceEvents"] if e.get("cat") == "kernel"]
+    assert [event["dur"] for event in kernels] == [20.0] * 50
+
+
+def test_a_script_is_sampled_all_the_same_without_a_gpu(pystrobe: Pystrobe, tmp_path: Path) -> None:
+    script = tmp_path / "a.py"
+    script.write_text("sum(range(3_000_000))")
+    done = pystrobe.succeed("run", "--gpu", "--python", sys.executable, str(script))
+    assert done.err.startswith("pystrobe: the GPU is not profiled: there is no CUDA driver")
+    assert "Quality:" in done.err
