@@ -51,7 +51,7 @@ std::string ListStreams(const GpuRecord& record) {
 Result<void> RequireGpu(const RecordingSource& recording, bool of_part) {
   if (recording.gpu() == nullptr) {
     return FailWithHint(ErrorCode::kInvalidArgument,
-                        "Record the program again with what its GPU does: docs/gpu.md.",
+                        "Record it again: pystrobe run --gpu, or Profiler(gpu=True).",
                         "the recording does not tell what a GPU did");
   }
   if (!of_part) return {};

@@ -3,7 +3,6 @@
 
 #include "profiler/base/hash.h"
 #include "sampler/pyabi/chain_start.h"
-#include "sampler/pyabi/regions.h"
 #include "sampler/pyabi/walk_over.h"
 
 namespace pystrobe::launch {
@@ -20,14 +19,14 @@ uint64_t Roll(uint64_t hash, uint64_t word) {
 std::optional<uint64_t> OwnFrames::Hash(Address tstate, uint64_t seed, bool codes_live) const {
   const Address first = First(tstate);
   if (first == 0) return std::nullopt;
-  const auto* const regions = pyabi::Regions::OfThisProcessIfAny();
-  const bool has_regions = regions != nullptr && regions->any();
+  const auto* regions = pyabi::Regions::OfThisProcessIfAny();
+  if (regions != nullptr && !regions->any()) regions = nullptr;
   // An instruction lies within its code object, and so tells it too, from 3.11 on; but not where
   // each thread has a copy of the bytecode, which may go while the code object stays.
   const bool tells_code = layout_.frame_style == pyabi::FrameStyle::kInterpreterFrames &&
                           layout_.code.tlbc == pyabi::kAbsent;
-  const bool is_plain = tells_code && codes_live && !has_regions;
-  return MixBits(is_plain ? HashPlain(first, seed) : HashInFull(first, seed, codes_live));
+  if (tells_code && codes_live && regions == nullptr) return MixBits(HashPlain(first, seed));
+  return MixBits(HashInFull(first, seed, codes_live, regions));
 }
 
 Address OwnFrames::First(Address tstate) const {
@@ -51,16 +50,16 @@ uint64_t OwnFrames::HashPlain(Address first, uint64_t hash) const {
   return hash;
 }
 
-uint64_t OwnFrames::HashInFull(Address first, uint64_t hash, bool codes_live) const {
+uint64_t OwnFrames::HashInFull(Address first, uint64_t hash, bool codes_live,
+                               const pyabi::Regions* regions) const {
   const pyabi::walk::Shape shape(layout_);
-  const auto* const regions = pyabi::Regions::OfThisProcessIfAny();
   for (Address address = first; address != 0;
        address = OwnMemory::ValueOr0<Address>(address + shape.at.previous)) {
     const pyabi::RawFrame frame = pyabi::walk::LoadFrame(
         shape, address, {OwnMemory::Find(address, shape.at.size), shape.at.size});
     if (!pyabi::IsPythonFrame(layout_, frame.owner)) continue;
     hash = Roll(Roll(hash, frame.code), frame.instruction);
-    if (regions != nullptr && regions->any()) hash = Roll(hash, regions->Of(frame));
+    if (regions != nullptr) hash = Roll(hash, regions->Of(frame));
     if (!codes_live) hash = HashOfCode(frame.code, hash);
   }
   return hash;

@@ -13,6 +13,7 @@
 
 #include "sampler/pyabi/bytes.h"
 #include "sampler/pyabi/layout.h"
+#include "sampler/pyabi/regions.h"
 #include "sampler/pyabi/walk.h"
 
 namespace pystrobe::launch {
@@ -40,8 +41,8 @@ class OwnFrames {
   /// Of all frames of the thread with this state: equal where all stand at the same instructions
   /// of the same code objects, in the same regions. `codes_live`: none of them has been freed since
   /// `seed` was first used; else one at the address of another is told by its name, its first line
-  /// and its table of lines, which costs about three times as much. Nullopt where there are no
-  /// frames.
+  /// and its table of lines, which reads two objects more of each frame. Nullopt where there
+  /// are no frames.
   std::optional<uint64_t> Hash(Address tstate, uint64_t seed, bool codes_live) const;
 
   /// Leaf first. Makes room in both.
@@ -53,7 +54,9 @@ class OwnFrames {
  private:
   Address First(Address tstate) const;
   uint64_t HashPlain(Address first, uint64_t hash) const;
-  uint64_t HashInFull(Address first, uint64_t hash, bool codes_live) const;
+  /// `regions`: null where nothing is in any.
+  uint64_t HashInFull(Address first, uint64_t hash, bool codes_live,
+                      const pyabi::Regions* regions) const;
   uint64_t HashOfCode(Address code, uint64_t hash) const;
 
   const pyabi::Layout layout_;

@@ -57,6 +57,7 @@ Result<PythonPaths*> PythonPaths::OfThisProcess() {
   pthread_atfork([] { of_this_process->mutex_.lock(); }, [] { of_this_process->mutex_.unlock(); },
                  [] {
                    of_this_process->seed_ = 0;
+                   static_cast<void>(of_this_process->session_.release());
                    of_this_process->mutex_.unlock();
                  });
   return of_this_process;
@@ -65,6 +66,10 @@ Result<PythonPaths*> PythonPaths::OfThisProcess() {
 Result<void> PythonPaths::Begin() {
   auto target = remote::Target::Open(getpid());
   if (!target) return std::unexpected(target.error());
+  if (const std::lock_guard lock(mutex_); session_ != nullptr) {
+    return FailWithHint(ErrorCode::kGpu, "Stop the one that runs.",
+                        "this process traces its GPU work already");
+  }
   const bool tells = CodeWatch::Start(&PythonPaths::OnCodeFreed);
   const std::lock_guard lock(mutex_);
   if (frames_.load() == nullptr) frames_ = new OwnFrames(target->layout());

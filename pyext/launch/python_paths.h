@@ -39,8 +39,8 @@ class PythonPaths final : public gpu::LaunchPath {
   /// Fails where there is no address space. [any thread]
   static Result<PythonPaths*> OfThisProcess();
 
-  /// From now on there are paths; those of before are forgotten. Fails where this process' own
-  /// interpreter cannot be read. [GIL held]
+  /// From now on there are paths. Fails where there are already, or this process' own interpreter
+  /// cannot be read. [GIL held]
   Result<void> Begin();
   /// No more; what was found. After Begin. [GIL held]
   Tables End();

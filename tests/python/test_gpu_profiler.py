@@ -314,6 +314,24 @@ def test_without_a_gpu_the_rest_is_sampled() -> None:
     assert "there is no CUDA driver" in warned
 
 
+def test_a_second_trace_is_refused_and_leaves_the_first_alone() -> None:
+    found = traced(
+        """
+        with pystrobe.Profiler(mode="gpu") as profiler:
+            many(10)
+            compared = gpu.compare({"leaf": leaf}, max_noise=1, min_seconds=0)
+            try:
+                pystrobe._core.GpuTrace([], 0)
+            except pystrobe.GpuError as error:
+                refused = error.message
+            many(5)
+        counts = [count for path, _, count, _ in works(profiler.profile) if "many" in path]
+        print(json.dumps([compared.works, refused, counts]))
+        """
+    )
+    assert found == [None, "this process traces its GPU work already", [10, 5]]
+
+
 def test_one_profiler_after_the_other() -> None:
     found = traced(
         """

@@ -18,7 +18,7 @@ from pystrobe._errors import GpuError
 _IN_PACKAGES = ("nvidia/cuda_cupti/lib", "nvidia/cu[0-9]*/lib")
 # In a toolkit.
 _IN_TOOLKITS = ("extras/CUPTI/lib64", "lib64")
-# The last so many works of a timeline: 48 MB.
+# The last so many works of a timeline: 56 MB.
 _SPANS = 1 << 20
 
 
@@ -83,8 +83,17 @@ def begin_or_warn(*, timeline: bool) -> Trace | None:
     try:
         return Trace(timeline=timeline)
     except GpuError as error:
-        warnings.warn(f"the GPU is not profiled: {error}", RuntimeWarning, stacklevel=6)
+        text = f"the GPU is not profiled: {error}"
+        warnings.warn(text, RuntimeWarning, stacklevel=_level_of_the_caller())
         return None
+
+
+def _level_of_the_caller() -> int:
+    """``stacklevel`` of the first frame that is not the package's, for who calls this."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("pystrobe."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class _WatchedBackward:
