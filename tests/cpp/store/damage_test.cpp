@@ -11,6 +11,7 @@
 #include "profiler/store/facts.h"
 #include "profiler/store/strobe.h"
 #include "profiler/store/strobe_format.h"
+#include "tests/cpp/support/many_stacks.h"
 #include "tests/cpp/support/memory_recording.h"
 #include "tests/cpp/support/random_recording.h"
 #include "tests/cpp/support/strobe_bytes.h"
@@ -181,17 +182,8 @@ TEST(Damage, HugeLengthsAreRefusedBeforeTheyAreAllocated) {
 TEST(Damage, UnpackedDefinitionsAreLimitedByTheSizeOfTheFile) {
   // A million stacks in one block, again and again: a few hundred bytes each.
   std::string file = Head();
-  std::vector<Bytes> columns(kColumnCount);
+  Columns columns = testing::ManyStacks();
   AppendQuality(columns[kQualityColumn], {}, {});
-  columns[kStringLengths] = {1};
-  columns[kStringBytes] = {'f'};
-  columns[kFunctions] = {2, 0, 0};
-  columns[kFrames] = {0, 2};
-  columns[kParentLevels].assign(1'000'000, 0);
-  columns[kCalleeRanks].assign(1'000'000, 0);
-  columns[kCalleeRanks][0] = kFar;
-  columns[kCalleeRanks][1] = kFar;
-  columns[kCalleeNew] = {0, 0};
   file += Packed(BlockType::kData, columns);
   for (Column column : {kStringLengths, kStringBytes, kFunctions, kFrames, kCalleeNew}) {
     columns[column].clear();

@@ -15,6 +15,7 @@
 #include "profiler/store/recorder.h"
 #include "profiler/store/strobe.h"
 #include "tests/cpp/support/gpu_example.h"
+#include "tests/cpp/support/many_stacks.h"
 #include "tests/cpp/support/recording_text.h"
 #include "tests/cpp/support/strobe_bytes.h"
 
@@ -27,6 +28,7 @@ using ::testing::HasSubstr;
 using testing::MakeFile;
 using testing::MakeGpuExample;
 using testing::MakeStack;
+using testing::ManyStacks;
 using testing::OpenStrobe;
 
 /// The same record in ids that depend on nothing but itself.
@@ -364,21 +366,6 @@ TEST(StoredGpu, TakesNoMoreSpansThanItsLimit) {
     columns[column].push_back(0);
   }
   EXPECT_THAT(ReadError(columns), HasSubstr("more works of a GPU than can be"));
-}
-
-/// A million stacks, one upon the other.
-Columns ManyStacks() {
-  Columns columns;
-  columns[kStringLengths] = {1};
-  columns[kStringBytes] = {'f'};
-  columns[kFunctions] = {2, 0, 0};
-  columns[kFrames] = {0, 2};
-  columns[kParentLevels].assign(1'000'000, 0);
-  columns[kCalleeRanks].assign(1'000'000, 0);
-  columns[kCalleeRanks][0] = kFar;
-  columns[kCalleeRanks][1] = kFar;
-  columns[kCalleeNew] = {0, 0};
-  return columns;
 }
 
 // What samples have defined and what a GPU's record defines has room together.
