@@ -11,7 +11,7 @@
 #include "profiler/base/clock.h"
 #include "profiler/base/hash.h"
 #include "profiler/model/recording.h"
-#include "pyext/launch/code_watch.h"
+#include "pyext/launch/freed_codes.h"
 #include "sampler/remote/code_cache.h"
 #include "sampler/remote/region_frames.h"
 #include "sampler/remote/target.h"
@@ -70,7 +70,7 @@ Result<void> PythonPaths::Begin() {
     return FailWithHint(ErrorCode::kGpu, "Stop the one that runs.",
                         "this process traces its GPU work already");
   }
-  const bool tells = CodeWatch::Start(&PythonPaths::OnCodeFreed);
+  const bool tells = FreedCodes::Start(&PythonPaths::OnCodeFreed);
   const std::lock_guard lock(mutex_);
   if (frames_.load() == nullptr) frames_ = new OwnFrames(target->layout());
   session_ = std::make_unique<Session>(*std::move(target));
@@ -83,7 +83,7 @@ Result<void> PythonPaths::Begin() {
 }
 
 Tables PythonPaths::End() {
-  CodeWatch::Stop();
+  FreedCodes::Stop();
   const std::lock_guard lock(mutex_);
   seed_ = 0;
   const std::unique_ptr<Session> ended = std::move(session_);

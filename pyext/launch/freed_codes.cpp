@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pyext/launch/code_watch.h"
+#include "pyext/launch/freed_codes.h"
 
 #include <Python.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kNone = -1;
 int watcher = kNone;
-CodeWatch::OnFreed told = nullptr;
+FreedCodes::OnFreed told = nullptr;
 
 int OnEvent(PyCodeEvent event, PyCodeObject* code) {
   if (event == PY_CODE_EVENT_DESTROY) told(reinterpret_cast<pyabi::Address>(code));
@@ -20,7 +20,7 @@ int OnEvent(PyCodeEvent event, PyCodeObject* code) {
 
 }  // namespace
 
-bool CodeWatch::Start(OnFreed on_freed) {
+bool FreedCodes::Start(OnFreed on_freed) {
   if (watcher != kNone) return true;
   told = on_freed;
   watcher = PyCode_AddWatcher(OnEvent);
@@ -28,15 +28,15 @@ bool CodeWatch::Start(OnFreed on_freed) {
   return watcher >= 0;
 }
 
-void CodeWatch::Stop() {
+void FreedCodes::Stop() {
   if (watcher != kNone && PyCode_ClearWatcher(watcher) < 0) PyErr_Clear();
   watcher = kNone;
 }
 
 #else
 
-bool CodeWatch::Start(OnFreed) { return false; }
-void CodeWatch::Stop() {}
+bool FreedCodes::Start(OnFreed) { return false; }
+void FreedCodes::Stop() {}
 
 #endif
 

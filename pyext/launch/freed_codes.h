@@ -8,7 +8,7 @@
 namespace pystrobe::launch {
 
 /// One for the process. [GIL held]
-class CodeWatch {
+class FreedCodes {
  public:
   using OnFreed = void (*)(pyabi::Address code);
 
