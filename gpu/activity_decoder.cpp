@@ -76,8 +76,11 @@ void ActivityDecoder::Decode(uint8_t* data, size_t bytes) {
 template <typename Record>
 GpuWork ActivityDecoder::Common(const Record& record, WorkKind kind) {
   GpuWork work{.kind = kind, .device = record.deviceId, .stream = record.streamId};
-  work.origin = ring_.Find(record.correlationId).value_or(kUnknownOrigin);
-  if (moments_ != nullptr) work.launch = moments_->Find(record.correlationId);
+  work.origin = launches_.ring.Find(record.correlationId).value_or(kUnknownOrigin);
+  if (record.graphNodeId != 0) {
+    work.captured = launches_.graph_nodes.PathOf(record.graphNodeId).value_or(kNotCaptured);
+  }
+  work.launch = launches_.moments.Find(record.correlationId);
   if (offset_ && record.start != 0 && record.end != 0) {
     work.begin_ns = static_cast<int64_t>(record.start) - offset_->count();
     work.end_ns = static_cast<int64_t>(record.end) - offset_->count();
@@ -88,8 +91,10 @@ GpuWork ActivityDecoder::Common(const Record& record, WorkKind kind) {
 void ActivityDecoder::Add(const GpuWork& work) {
   if (since_ns_ && work.begin_ns != 0 && work.begin_ns < *since_ns_) return;
   ++counts_.records;
+  if (work.captured) ++counts_.of_graphs;
   if (work.origin == kUnknownOrigin) ++counts_.unmatched;
   sums_.Add(work);
+  idle_.Add(work);
 }
 
 void ActivityDecoder::AddKernel(const CUpti_Activity* record) {

@@ -11,6 +11,8 @@
 
 #include "gpu/cupti_api.h"
 #include "gpu/gpu_work.h"
+#include "gpu/graph_nodes.h"
+#include "gpu/idle_time.h"
 #include "gpu/kernel_sums.h"
 #include "gpu/launch_moments.h"
 #include "gpu/launch_ring.h"
@@ -20,6 +22,7 @@ namespace pystrobe::gpu {
 
 struct DecodedCounts {
   uint64_t records = 0;    ///< of kernels, copies and sets
+  uint64_t of_graphs = 0;  ///< of these, of graphs
   uint64_t unmatched = 0;  ///< of these, whose launch was not found
   uint64_t other = 0;      ///< of other kinds, which nobody asked for
 };
@@ -28,16 +31,23 @@ struct DecodedCounts {
 /// CUPTI tells its time in none of them. [any thread]
 std::optional<Nanoseconds> CuptiClockOffset(const CuptiApi& cupti);
 
+/// Where a record's launch is found. All outlive the decoder.
+struct LaunchesSeen {
+  const LaunchRing& ring;
+  const GraphNodes& graph_nodes;
+  const LaunchMoments& moments;
+};
+
 /// Records are of the layout of CUDA 12.0: later ones have more behind it. [one thread at a time]
 class ActivityDecoder {
  public:
-  /// All outlive it. `moments`: null where there is no timeline.
-  ActivityDecoder(const CuptiApi& cupti, const LaunchRing& ring, const LaunchMoments* moments,
-                  KernelSums& sums)
-      : cupti_(cupti), ring_(ring), moments_(moments), sums_(sums) {}
+  /// All outlive it.
+  ActivityDecoder(const CuptiApi& cupti, const LaunchesSeen& launches, KernelSums& sums,
+                  IdleTime& idle)
+      : cupti_(cupti), launches_(launches), sums_(sums), idle_(idle) {}
 
-  /// Adds the records of one buffer to the sums; without times where CUPTI's clock is not to be
-  /// had. Allocates only for what is new.
+  /// Adds the records of one buffer to the sums and the idle time; without times where CUPTI's
+  /// clock is not to be had. Allocates only for what is new.
   void Decode(uint8_t* data, size_t bytes);
   const DecodedCounts& counts() const { return counts_; }
   /// Starts counting over; what began before `since` (CLOCK_MONOTONIC) counts for nothing.
@@ -58,9 +68,9 @@ class ActivityDecoder {
   const char* SetName(uint16_t memory);
 
   const CuptiApi& cupti_;
-  const LaunchRing& ring_;
-  const LaunchMoments* const moments_;
+  const LaunchesSeen launches_;
   KernelSums& sums_;
+  IdleTime& idle_;
   std::optional<Nanoseconds> offset_;  // of the buffer that is read
   std::optional<int64_t> since_ns_;    // CLOCK_MONOTONIC
   DecodedCounts counts_;

@@ -28,6 +28,8 @@ namespace pystrobe::gpu {
   X(cuptiActivityGetNextRecord)        \
   X(cuptiActivitySetAttribute)         \
   X(cuptiActivityGetNumDroppedRecords) \
+  X(cuptiGetGraphId)                   \
+  X(cuptiGetGraphNodeId)               \
   X(cuptiGetTimestamp)                 \
   X(cuptiFinalize)
 

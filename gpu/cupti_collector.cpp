@@ -19,6 +19,18 @@ std::atomic<bool> is_in_child{false};
 // CUPTI's requests for buffers do not say whose they are.
 std::atomic<ActivityBuffers*> lender{nullptr};
 
+// What CUPTI keeps from the begin of the launch that this thread is in to its end: whether the
+// driver made a node of a graph of it. Null: it is in none.
+[[gnu::tls_model("initial-exec")]] constinit thread_local uint64_t* is_captured = nullptr;
+
+// Of this thread, asked for once: that is a system call.
+[[gnu::tls_model("initial-exec")]] constinit thread_local uint32_t own_tid = 0;
+
+uint32_t OwnTid() {
+  if (own_tid == 0) own_tid = static_cast<uint32_t>(gettid());
+  return own_tid;
+}
+
 }  // namespace
 
 Result<CuptiCollector*> CuptiCollector::Take(const Options& options, LaunchPath& path) {
@@ -35,7 +47,9 @@ Result<CuptiCollector*> CuptiCollector::Take(const Options& options, LaunchPath&
   if (collector == nullptr) {
     auto ring = LaunchRing::Make();
     if (!ring) return std::unexpected(ring.error());
-    collector = new CuptiCollector(*std::move(ring));
+    auto moments = LaunchMoments::Make();
+    if (!moments) return std::unexpected(moments.error());
+    collector = new CuptiCollector(*std::move(ring), *std::move(moments));
     pthread_atfork(nullptr, nullptr, [] { is_in_child = true; });
   }
   if (auto done = collector->Prepare(options, path); !done) return std::unexpected(done.error());
@@ -53,16 +67,14 @@ Result<void> CuptiCollector::Prepare(const Options& options, LaunchPath& path) {
     buffers_ = all_buffers_.back().get();
     options_ = options;
   }
-  if (options.moments && !moments_) {
-    auto made = LaunchMoments::Make();
-    if (!made) return std::unexpected(made.error());
-    moments_ = *std::move(made);
-  }
   // CUPTI starts its correlation ids over.
   ring_.Clear();
-  if (moments_) moments_->Clear();
-  kept_moments_ = options.moments ? &*moments_ : nullptr;
+  moments_.Clear();
+  waits_.Clear();
+  notes_waits_ = true;
   counts_.Clear();
+  graph_nodes_.Clear();
+  cupti_ = options.cupti;
   path_ = &path;
   lender = buffers_;
   return {};
@@ -76,24 +88,75 @@ void CuptiCollector::GiveBack() {
 
 bool CuptiCollector::IsInChild() { return is_in_child.load(std::memory_order_relaxed); }
 
-void CUPTIAPI CuptiCollector::OnCall(void* collector, CUpti_CallbackDomain, CUpti_CallbackId id,
-                                     const void* data) {
+void CUPTIAPI CuptiCollector::OnEvent(void* collector, CUpti_CallbackDomain domain,
+                                      CUpti_CallbackId id, const void* data) {
   if (IsInChild()) return;
   auto& self = *static_cast<CuptiCollector*>(collector);
-  const auto& call = *static_cast<const CUpti_CallbackData*>(data);
-  if (call.callbackSite == CUPTI_API_EXIT) {
-    const auto* const result = static_cast<const CUresult*>(call.functionReturnValue);
-    if (*result != CUDA_SUCCESS) self.counts_.AddFailed();
-    return;
+  if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
+    const auto& call = *static_cast<const CUpti_CallbackData*>(data);
+    call.callbackSite == CUPTI_API_EXIT ? self.OnEnd(id, call) : self.OnBegin(id, call);
+  } else {
+    const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
+    self.OnGraph(id, *static_cast<const CUpti_GraphData*>(resource.resourceDescriptor));
   }
+}
+
+void CuptiCollector::OnBegin(CUpti_CallbackId id, const CUpti_CallbackData& call) {
+  const int64_t now_ns = MonotonicNow().count();
+  const bool is_wait = IsWaitCall(id);
+  *call.correlationData = is_wait ? static_cast<uint64_t>(now_ns) : 0;
   const auto kind = KindOfLaunchCall(id);
   if (!kind) return;
-  self.counts_.Add(*kind);
-  if (LaunchMoments* const moments = self.kept_moments_.load(std::memory_order_relaxed)) {
-    moments->Put(call.correlationId,
-                 {.time_ns = MonotonicNow().count(), .tid = static_cast<uint32_t>(gettid())});
+  counts_.Add(*kind);
+  if (!is_wait) is_captured = call.correlationData;
+  moments_.Put(call.correlationId, {.time_ns = now_ns, .tid = OwnTid()});
+  ring_.Put(call.correlationId, path_.load(std::memory_order_acquire)->Current());
+}
+
+void CuptiCollector::OnEnd(CUpti_CallbackId id, const CUpti_CallbackData& call) {
+  is_captured = nullptr;
+  const bool is_launch = KindOfLaunchCall(id).has_value();
+  const bool is_done = *static_cast<const CUresult*>(call.functionReturnValue) == CUDA_SUCCESS;
+  if (is_launch && !is_done) counts_.AddFailed();
+  if (IsWaitCall(id)) {
+    if (!notes_waits_.load(std::memory_order_relaxed)) return;
+    waits_.Put({.begin_ns = static_cast<int64_t>(*call.correlationData),
+                .end_ns = MonotonicNow().count(),
+                .tid = OwnTid(),
+                .path = path_.load(std::memory_order_acquire)->Current().path});
+  } else if (is_done && *call.correlationData != 0) {
+    counts_.AddCaptured();
   }
-  self.ring_.Put(call.correlationId, self.path_.load(std::memory_order_acquire)->Current());
+}
+
+// While a stream is captured each launch creates a node. Instantiation creates a copy of each,
+// which is what records tell of, and then says of what it is one.
+void CuptiCollector::OnGraph(CUpti_CallbackId id, const CUpti_GraphData& graph) {
+  uint32_t number = 0;
+  switch (id) {
+    case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
+      if (is_captured != nullptr) *is_captured = 1;
+      if (cupti_.load()->cuptiGetGraphId(graph.graph, &number) != CUPTI_SUCCESS) return;
+      graph_nodes_.Create(number, NumberOf(graph.node), path_.load()->Current().path);
+      return;
+    case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
+      graph_nodes_.Clone(NumberOf(graph.node), NumberOf(graph.originalNode));
+      return;
+    case CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING:
+      if (cupti_.load()->cuptiGetGraphId(graph.graph, &number) == CUPTI_SUCCESS) {
+        graph_nodes_.Destroy(number);
+      }
+      return;
+    default:
+      return;
+  }
+}
+
+// 0 where it has none; no node has that.
+uint64_t CuptiCollector::NumberOf(CUgraphNode node) const {
+  uint64_t number = 0;
+  if (cupti_.load()->cuptiGetGraphNodeId(node, &number) != CUPTI_SUCCESS) return 0;
+  return number;
 }
 
 void CUPTIAPI CuptiCollector::OnBufferRequested(uint8_t** buffer, size_t* size,

@@ -8,27 +8,29 @@
 
 #include <atomic>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "gpu/activity_buffers.h"
+#include "gpu/cupti_api.h"
+#include "gpu/graph_nodes.h"
 #include "gpu/launch_counts.h"
 #include "gpu/launch_moments.h"
 #include "gpu/launch_path.h"
 #include "gpu/launch_ring.h"
+#include "gpu/wait_log.h"
 #include "profiler/base/error.h"
 
 namespace pystrobe::gpu {
 
-/// Its callbacks take no lock of ours, allocate nothing and throw nothing; in a child of fork()
-/// they do nothing.
+/// Its callbacks throw nothing, and in a child of fork() do nothing. Those of launches take no lock
+/// of ours and allocate nothing.
 class CuptiCollector {
  public:
   struct Options {
     size_t count;
     size_t bytes;
     bool spare;
-    bool moments;  ///< of launches, to be kept
+    const CuptiApi* cupti;  ///< lives as long as the process
   };
 
   /// The process's own, for one session: until it gives it back others are refused. Forgets what
@@ -42,28 +44,40 @@ class CuptiCollector {
   /// use. [any thread] [async-signal-safe]
   static bool IsInChild();
 
-  static void CUPTIAPI OnCall(void* collector, CUpti_CallbackDomain domain, CUpti_CallbackId id,
-                              const void* data);
+  /// A call of the driver, or something of a graph's.
+  static void CUPTIAPI OnEvent(void* collector, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                               const void* data);
   static void CUPTIAPI OnBufferRequested(uint8_t** buffer, size_t* size, size_t* max_records);
   static void CUPTIAPI OnBufferCompleted(CUcontext context, uint32_t stream, uint8_t* buffer,
                                          size_t size, size_t valid);
 
   const LaunchRing& ring() const { return ring_; }
-  /// Null where they are not kept.
-  const LaunchMoments* moments() const { return kept_moments_.load(); }
+  const GraphNodes& graph_nodes() const { return graph_nodes_; }
+  const LaunchMoments& moments() const { return moments_; }
+  WaitLog& waits() { return waits_; }
+  /// From now on, and until it is taken again.
+  void NoMoreWaits() { notes_waits_ = false; }
   ActivityBuffers& buffers() { return *buffers_; }
   LaunchTotals launches() const { return counts_.Sum(); }
   /// Counts them from 0.
   void ForgetLaunches() { counts_.Clear(); }
 
  private:
-  explicit CuptiCollector(LaunchRing ring) : ring_(std::move(ring)) {}
+  CuptiCollector(LaunchRing ring, LaunchMoments moments)
+      : ring_(std::move(ring)), moments_(std::move(moments)) {}
   Result<void> Prepare(const Options& options, LaunchPath& path);
+  void OnBegin(CUpti_CallbackId id, const CUpti_CallbackData& call);
+  void OnEnd(CUpti_CallbackId id, const CUpti_CallbackData& call);
+  void OnGraph(CUpti_CallbackId id, const CUpti_GraphData& graph);
+  uint64_t NumberOf(CUgraphNode node) const;
 
   LaunchRing ring_;
-  std::optional<LaunchMoments> moments_;  // once they were asked for
-  std::atomic<LaunchMoments*> kept_moments_{nullptr};
+  LaunchMoments moments_;
+  WaitLog waits_;
+  std::atomic<bool> notes_waits_{true};
   LaunchCounts counts_;
+  GraphNodes graph_nodes_;
+  std::atomic<const CuptiApi*> cupti_{nullptr};
   std::atomic<LaunchPath*> path_{nullptr};
   ActivityBuffers* buffers_ = nullptr;
   Options options_{};

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
+#include <vector>
 
 #include "gpu/activity_decoder.h"
 #include "gpu/cupti_api.h"
@@ -22,6 +24,10 @@ namespace {
 constexpr std::array kActivities{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                                  CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
 
+constexpr std::array kGraphEvents{CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
+                                  CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
+                                  CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING};
+
 // Until it (CUDA 12.9) CUPTI crashes where it is given no buffer.
 constexpr uint32_t kTakesNoBuffer = 27;
 
@@ -36,22 +42,31 @@ class CuptiSession::Impl {
         collector_(collector),
         flush_every_(std::max<Nanoseconds>(options.flush_every, std::chrono::milliseconds(1))),
         sums_(options.sums),
-        decoder_(cupti, collector.ring(), collector.moments(), sums_) {}
+        idle_(options.idle),
+        decoder_(cupti, {collector.ring(), collector.graph_nodes(), collector.moments()}, sums_,
+                 idle_) {}
 
   Result<void> Start();
   Result<void> Stop();
   void Restart();
+  void NoMoreWaits() { collector_.NoMoreWaits(); }
   CuptiFacts Facts() const;
   void Read(FunctionRef<void(const KernelSums&)> reader) const {
     const std::lock_guard lock(decode_mutex_);
     reader(sums_);
   }
+  void ReadIdle(FunctionRef<void(const IdleTime&)> reader) const {
+    const std::lock_guard lock(decode_mutex_);
+    reader(idle_);
+  }
 
  private:
   Result<void> Enable();
+  Result<void> EnableCalls(std::span<const uint32_t> calls);
   Result<void> End();
   void Run();
   void Decode(const ActivityBuffers::Filled& filled);
+  void TakeWaits();
   CuptiFacts Counted() const;
 
   const CuptiApi& cupti_;
@@ -62,6 +77,8 @@ class CuptiSession::Impl {
 
   mutable std::mutex decode_mutex_;  // of the sums and the decoder
   KernelSums sums_;
+  IdleTime idle_;
+  std::vector<HostWait> taken_;  // one look's
   ActivityDecoder decoder_;
 
   std::thread thread_;
@@ -75,8 +92,8 @@ class CuptiSession::Impl {
 };
 
 Result<void> CuptiSession::Impl::Start() {
-  auto done = cupti_.Check(cupti_.cuptiSubscribe(&subscriber_, CuptiCollector::OnCall, &collector_),
-                           "using CUPTI");
+  auto done = cupti_.Check(
+      cupti_.cuptiSubscribe(&subscriber_, CuptiCollector::OnEvent, &collector_), "using CUPTI");
   if (!done) {
     // Somebody else may have it: nothing of it is ours to end.
     collector_.GiveBack();
@@ -100,12 +117,12 @@ Result<void> CuptiSession::Impl::Enable() {
   auto thread = StartThread("reading CUPTI's records", [this] { Run(); });
   if (!thread) return std::unexpected(thread.error());
   thread_ = *std::move(thread);
-  for (const uint32_t id : LaunchCallIds()) {
-    const CUptiResult result =
-        cupti_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
-    // Of a function that is later than this CUPTI.
-    if (result == CUPTI_ERROR_INVALID_PARAMETER) continue;
-    done = cupti_.Check(result, "asking for callbacks");
+  for (const auto calls : {LaunchCallIds(), WaitCallIds()}) {
+    if (done = EnableCalls(calls); !done) return done;
+  }
+  for (const CUpti_CallbackIdResource id : kGraphEvents) {
+    done = cupti_.Check(cupti_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, id),
+                        "asking for what becomes of graphs");
     if (!done) return done;
   }
   for (const CUpti_ActivityKind kind : kActivities) {
@@ -115,10 +132,23 @@ Result<void> CuptiSession::Impl::Enable() {
   return {};
 }
 
+Result<void> CuptiSession::Impl::EnableCalls(std::span<const uint32_t> calls) {
+  for (const uint32_t id : calls) {
+    const CUptiResult result =
+        cupti_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
+    // Of a function that is later than this CUPTI.
+    if (result == CUPTI_ERROR_INVALID_PARAMETER) continue;
+    if (auto done = cupti_.Check(result, "asking for callbacks"); !done) return done;
+  }
+  return {};
+}
+
 void CuptiSession::Impl::Restart() {
   const std::lock_guard lock(decode_mutex_);
   sums_.Clear();
+  idle_.Clear();
   decoder_.Restart(MonotonicNow());
+  collector_.waits().Clear();
   collector_.ForgetLaunches();
 }
 
@@ -174,24 +204,37 @@ void CuptiSession::Impl::Run() {
     flush_at = MonotonicNow() + flush_every_;
   }
   while (const auto filled = buffers.Take(Nanoseconds::zero())) Decode(*filled);
+  const std::lock_guard lock(decode_mutex_);
+  TakeWaits();
+  idle_.Finish();
 }
 
 void CuptiSession::Impl::Decode(const ActivityBuffers::Filled& filled) {
   {
     const std::lock_guard lock(decode_mutex_);
+    TakeWaits();
     decoder_.Decode(filled.data, filled.bytes);
   }
   collector_.buffers().GiveBack(filled);
   cpu_ns_.store(ThreadCpuNow().count(), std::memory_order_relaxed);
 }
 
+// With the decoder's lock.
+void CuptiSession::Impl::TakeWaits() {
+  collector_.waits().Take(taken_);
+  for (const HostWait& wait : taken_) idle_.Add(wait);
+  taken_.clear();
+}
+
 // With the decoder's lock, or once its thread has ended.
 CuptiFacts CuptiSession::Impl::Counted() const {
   return {.launches = collector_.launches(),
           .records = decoder_.counts().records,
+          .of_graphs = decoder_.counts().of_graphs,
           .unmatched = decoder_.counts().unmatched,
           .other_records = decoder_.counts().other,
           .declined_buffers = collector_.buffers().declined(),
+          .lost_waits = collector_.waits().lost(),
           .discarded_bytes = collector_.buffers().spare_bytes()};
 }
 
@@ -220,7 +263,7 @@ Result<std::unique_ptr<CuptiSession>> CuptiSession::Start(const CuptiOptions& op
   const auto collector = CuptiCollector::Take({.count = options.buffers,
                                                .bytes = options.buffer_bytes,
                                                .spare = (*cupti)->version < kTakesNoBuffer,
-                                               .moments = options.sums.max_spans > 0},
+                                               .cupti = *cupti},
                                               path);
   if (!collector) return std::unexpected(collector.error());
   auto impl = std::make_unique<Impl>(**cupti, *driver_version, **collector, options);
@@ -241,6 +284,10 @@ void CuptiSession::Restart() {
   if (!CuptiCollector::IsInChild()) impl_->Restart();
 }
 
+void CuptiSession::NoMoreWaits() {
+  if (!CuptiCollector::IsInChild()) impl_->NoMoreWaits();
+}
+
 Result<void> CuptiSession::Stop() {
   if (CuptiCollector::IsInChild()) return {};
   return impl_->Stop();
@@ -254,6 +301,12 @@ CuptiFacts CuptiSession::Facts() const {
 bool CuptiSession::Read(FunctionRef<void(const KernelSums&)> reader) const {
   if (CuptiCollector::IsInChild()) return false;
   impl_->Read(reader);
+  return true;
+}
+
+bool CuptiSession::ReadIdle(FunctionRef<void(const IdleTime&)> reader) const {
+  if (CuptiCollector::IsInChild()) return false;
+  impl_->ReadIdle(reader);
   return true;
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/idle_time.h"
 #include "gpu/kernel_sums.h"
 #include "gpu/launch_counts.h"
 #include "gpu/launch_path.h"
@@ -26,6 +27,7 @@ struct CuptiOptions {
   /// Where CUPTI may be, if the process has not loaded it.
   std::vector<std::string> library_paths;
   KernelSumsOptions sums;
+  IdleOptions idle;
   size_t buffers = 16;            ///< at most ActivityBuffers::kMaxBuffers
   size_t buffer_bytes = 4 << 20;  ///< 19,000 records of kernels
   /// What has ended is read at least so often, once a millisecond at most. It is also what keeps
@@ -34,15 +36,17 @@ struct CuptiOptions {
   Nanoseconds flush_every = std::chrono::seconds(1);
 };
 
-/// What is true of the figures. Records and launches differ where a launch failed, was captured
-/// into a graph, or was made of one; not where all is well with the rest.
+/// What is true of the figures. Where all is well, the records that are not of graphs are as many
+/// as the launches of kernels, copies and sets that neither failed nor were captured.
 struct CuptiFacts {
   LaunchTotals launches;
   uint64_t records = 0;           ///< of kernels, copies and sets that were read
+  uint64_t of_graphs = 0;         ///< of these, of graphs: a launch of one has many
   uint64_t unmatched = 0;         ///< of these, whose launch was not seen
   uint64_t other_records = 0;     ///< that nobody asked for
   uint64_t dropped = 0;           ///< records that CUPTI had no buffer for, known after the end
   uint64_t declined_buffers = 0;  ///< times that all buffers were in use
+  uint64_t lost_waits = 0;        ///< of threads for a device, that were too many to keep
   uint64_t discarded_bytes = 0;   ///< of records that were not read, where CUPTI cannot drop them
   uint32_t cupti_version = 0;     ///< as cuptiGetVersion has it
   int driver_version = 0;         ///< CUDA's, 1000 * major + 10 * minor
@@ -64,6 +68,9 @@ class CuptiSession {
   /// has not begun does, so synchronise before. In a child of fork() it does nothing.
   void Restart();
 
+  /// What threads wait for from now on counts for nothing: whoever is about to stop waits first.
+  void NoMoreWaits();
+
   /// Reads what the device has done so far, and leaves CUPTI; takes milliseconds, and waits for the
   /// device and for launches that others are in: whatever these may wait for, such as the GIL, the
   /// caller does not hold. What the device has not ended is without times: synchronise before.
@@ -74,6 +81,8 @@ class CuptiSession {
   /// Holds up the reading of records meanwhile; `reader` calls nothing of this. False, without a
   /// call, in a child of fork().
   bool Read(FunctionRef<void(const KernelSums&)> reader) const;
+  /// The same, of when devices had nothing to do; of all of it once it is stopped.
+  bool ReadIdle(FunctionRef<void(const IdleTime&)> reader) const;
 
  private:
   class Impl;

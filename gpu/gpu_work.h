@@ -29,6 +29,9 @@ struct BlockShape {
   bool operator==(const BlockShape&) const = default;
 };
 
+/// The path that is none.
+inline constexpr uint32_t kNotCaptured = 0;
+
 struct GpuWork {
   WorkKind kind = WorkKind::kKernel;
   const char* name = "";  ///< mangled; kept by its owner, so that equal addresses are equal names
@@ -38,7 +41,10 @@ struct GpuWork {
   uint32_t stream = 0;  ///< as CUPTI numbers them, in all of the process
   uint64_t bytes = 0;   ///< of a copy or set
   LaunchOrigin origin;
-  std::optional<LaunchMoment> launch;  ///< of a timeline, where it was seen
+  /// Of what a graph did: the path on which it was captured, or made otherwise; kNotCaptured where
+  /// that was not seen. Then the origin is that of the graph's launch.
+  std::optional<uint32_t> captured;
+  std::optional<LaunchMoment> launch;  ///< where it was seen
   int64_t begin_ns = 0;                ///< CLOCK_MONOTONIC; both 0 where they are not known
   int64_t end_ns = 0;
 };

@@ -21,7 +21,8 @@ namespace pystrobe::gpu {
 /// would be a sum for each.
 struct SumKey {
   LaunchOrigin origin;
-  KernelId kernel{};  ///< of copies and sets too, by their names
+  std::optional<uint32_t> captured;  ///< as GpuWork has it
+  KernelId kernel{};                 ///< of copies and sets too, by their names
   uint32_t device = 0;
   uint32_t stream = 0;
   WorkKind kind = WorkKind::kKernel;

@@ -107,6 +107,18 @@ constexpr uint32_t kSets[] = {
     CBID(cuMemsetD2D8Async_ptsz), CBID(cuMemsetD2D16Async_ptsz), CBID(cuMemsetD2D32Async_ptsz),
 };
 
+// Copies that are not to be waited for, with memory that is not pinned, wait inside the driver all
+// the same: nothing tells that of them.
+constexpr uint32_t kWaits[] = {
+    CBID(cuCtxSynchronize),     800 /* cuCtxSynchronize_v2, of CUDA 13 */,
+    CBID(cuStreamSynchronize),  CBID(cuStreamSynchronize_ptsz),
+    CBID(cuEventSynchronize),   CBID(cuMemcpyDtoH_v2),
+    CBID(cuMemcpyDtoH_v2_ptds), CBID(cuMemcpyAtoH_v2),
+    CBID(cuMemcpyAtoH_v2_ptds), CBID(cuMemcpyHtoD_v2),
+    CBID(cuMemcpyHtoD_v2_ptds), CBID(cuMemcpy),
+    CBID(cuMemcpy_ptds),
+};
+
 #undef CBID
 
 constexpr size_t kIds = 1024;
@@ -133,6 +145,12 @@ constexpr std::array kIdsOfLaunches = [] {
   return ids;
 }();
 
+constexpr std::array<bool, kIds> kIsWait = [] {
+  std::array<bool, kIds> is_wait{};
+  for (const uint32_t id : kWaits) is_wait[id] = true;
+  return is_wait;
+}();
+
 }  // namespace
 
 std::span<const uint32_t> LaunchCallIds() { return kIdsOfLaunches; }
@@ -141,5 +159,9 @@ std::optional<LaunchKind> KindOfLaunchCall(uint32_t id) {
   if (id >= kIds || kKindOf[id] == 0) return std::nullopt;
   return static_cast<LaunchKind>(kKindOf[id] - 1);
 }
+
+std::span<const uint32_t> WaitCallIds() { return kWaits; }
+
+bool IsWaitCall(uint32_t id) { return id < kIds && kIsWait[id]; }
 
 }  // namespace pystrobe::gpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which functions of the driver put work on a device whose records carry the call's correlation id.
-// [any thread]
+// Which functions of the driver put work on a device, whose records carry the call's correlation
+// id, and which wait for one. [any thread]
 #pragma once
 
 #include <cstddef>
@@ -20,5 +20,11 @@ std::span<const uint32_t> LaunchCallIds();
 
 /// Nullopt of any other. [async-signal-safe]
 std::optional<LaunchKind> KindOfLaunchCall(uint32_t id);
+
+/// Those that return only once the device has done what is behind them in a stream, or more. Some
+/// are launches too.
+std::span<const uint32_t> WaitCallIds();
+/// [async-signal-safe]
+bool IsWaitCall(uint32_t id);
 
 }  // namespace pystrobe::gpu

@@ -18,6 +18,7 @@ namespace pystrobe::gpu {
 struct LaunchTotals {
   std::array<uint64_t, kLaunchKinds> launches{};  ///< by LaunchKind, those that failed included
   uint64_t failed = 0;
+  uint64_t captured = 0;  ///< of them, that went into a graph instead of to a device
 };
 
 /// Threads count in stripes of their own, by chance, so that they seldom wait for each other's
@@ -27,6 +28,7 @@ class LaunchCounts {
   /// [any thread] [async-signal-safe]
   void Add(LaunchKind kind) { Increment(Own().launches[static_cast<size_t>(kind)]); }
   void AddFailed() { Increment(Own().failed); }
+  void AddCaptured() { Increment(Own().captured); }
 
   /// [any thread]
   LaunchTotals Sum() const {
@@ -36,6 +38,7 @@ class LaunchCounts {
         sum.launches[kind] += stripe.launches[kind].load(std::memory_order_relaxed);
       }
       sum.failed += stripe.failed.load(std::memory_order_relaxed);
+      sum.captured += stripe.captured.load(std::memory_order_relaxed);
     }
     return sum;
   }
@@ -44,6 +47,7 @@ class LaunchCounts {
     for (Stripe& stripe : stripes_) {
       for (auto& count : stripe.launches) count.store(0, std::memory_order_relaxed);
       stripe.failed.store(0, std::memory_order_relaxed);
+      stripe.captured.store(0, std::memory_order_relaxed);
     }
   }
 
@@ -51,7 +55,7 @@ class LaunchCounts {
   static constexpr size_t kStripes = 64;
   struct alignas(64) Stripe {
     std::array<std::atomic<uint64_t>, kLaunchKinds> launches{};
-    std::atomic<uint64_t> failed{0};
+    std::atomic<uint64_t> failed{0}, captured{0};
   };
 
   static void Increment(std::atomic<uint64_t>& count) {

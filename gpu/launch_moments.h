@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a launch was, and in which thread: for a timeline.
+// When a launch was, and in which thread.
 #pragma once
 
 #include <cstdint>

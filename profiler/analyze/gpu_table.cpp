@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "profiler/analyze/gpu_lines.h"
 #include "profiler/analyze/gpu_streams.h"
 
 namespace pystrobe {
@@ -40,19 +41,6 @@ struct OpenRow {
   bool has_largest = false;
   std::map<FrameId, uint64_t> lines;  // time by what launched it
 };
-
-/// By StackId, the innermost frame of Python, a region being none.
-std::vector<std::optional<FrameId>> LinesOf(const Tables& tables) {
-  std::vector<std::optional<FrameId>> lines(tables.stack_count());
-  // Parents come before children in the ids.
-  for (uint32_t i = 1; i < lines.size(); ++i) {
-    const StackNode& stack = tables.stack(StackId{i});
-    const Function& function = tables.function(tables.frame(stack.frame).function);
-    const bool is_python = !function.is_native && tables.text(function.file) != kRegionFile;
-    lines[i] = is_python ? std::optional(stack.frame) : lines[ToIndex(stack.parent)];
-  }
-  return lines;
-}
 
 void AddTo(OpenRow& open, const GpuKernel& kernel, const GpuSum& sum,
            const std::optional<FrameId>& line) {
@@ -127,7 +115,7 @@ GpuTable MakeGpuTable(const RecordingSource& recording, const std::optional<std:
   const GpuRecord& record = *recording.gpu();
   const Tables& tables = recording.tables();
   GpuTable table;
-  const std::vector<std::optional<FrameId>> lines = LinesOf(tables);
+  const std::vector<std::optional<FrameId>> lines = analyze::PythonLinesOf(tables);
   std::map<RowKey, OpenRow> rows;
   for (const GpuSum& sum : record.sums) {
     if (!analyze::IsMeant(sum, stream)) continue;

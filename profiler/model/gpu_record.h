@@ -87,8 +87,51 @@ struct GpuSpan {
   friend bool operator==(const GpuSpan&, const GpuSpan&) = default;
 };
 
-/// How far the figures can be trusted. All is well where launches that put one thing on a device
-/// are as many as the records, and the others are 0.
+/// Between the begin of a device's first work and the end of its last one. Times in nanoseconds.
+struct GpuUse {
+  uint32_t device = 0;   ///< GpuDevice::number
+  uint64_t busy_ns = 0;  ///< at least one of its streams had work
+  uint64_t idle_ns = 0;
+
+  friend bool operator==(const GpuUse&, const GpuUse&) = default;
+};
+
+/// Why a device had nothing to do until its next work began.
+enum class GpuIdleCause : uint8_t {
+  kQueue,     ///< that was launched in time: it waited for another stream, or for the device itself
+  kLaunch,    ///< it was being launched: from the begin of the call on
+  kLaunches,  ///< launches followed each other, 100 us apart at most, but came too late
+  kWait,      ///< the thread that launched it had waited for the device first
+  kHost,      ///< nothing was launched for longer: the program was busy with something else
+  kUnknown,   ///< its launch was not seen
+};
+inline constexpr size_t kGpuIdleCauses = 6;
+
+/// All times that a device had nothing to do for one reason, between the same two places.
+struct GpuIdle {
+  uint32_t device = 0;
+  GpuIdleCause cause = GpuIdleCause::kUnknown;
+  StackId from = kEmptyStack;  ///< kLaunches, kHost: of the launch before; kWait: of the wait
+  StackId to = kEmptyStack;    ///< of the launch that ended it
+  uint64_t count = 0;
+  uint64_t total_ns = 0;
+  uint64_t max_ns = 0;
+
+  friend bool operator==(const GpuIdle&, const GpuIdle&) = default;
+};
+
+/// What threads waited for a device, in one place.
+struct GpuWait {
+  StackId stack = kEmptyStack;
+  uint64_t count = 0;
+  uint64_t total_ns = 0;
+  uint64_t max_ns = 0;
+
+  friend bool operator==(const GpuWait&, const GpuWait&) = default;
+};
+
+/// How far the figures can be trusted. All is well where the calls that put one thing on a device
+/// are as many as the records that are not of graphs, and the others are 0.
 struct GpuQuality {
   uint64_t kernel_launches = 0, graph_launches = 0, copies = 0, sets = 0;  ///< calls of the driver
   uint64_t failed = 0;                                                     ///< of these
@@ -98,6 +141,8 @@ struct GpuQuality {
   uint64_t overflowed = 0;         ///< of `records`: in a sum that has all there was no room for
   int64_t duration_ns = 0;         ///< between start and stop
   int64_t own_cpu_ns = 0;          ///< CPU time of reading records
+  uint64_t captured = 0;           ///< of the calls: became a part of a graph, with no record
+  uint64_t of_graphs = 0;          ///< of `records`: a launch of a graph has many
   StringId source = kEmptyString;  ///< what told: "CUPTI 13.0, driver for CUDA 13.0"
 
   friend bool operator==(const GpuQuality&, const GpuQuality&) = default;
@@ -109,8 +154,11 @@ struct GpuRecord {
   std::vector<GpuKernel> kernels;
   std::vector<GpuSum> sums;  ///< no two of one stack, kernel, device and stream
   std::vector<GpuSpan>
-      spans;                ///< with a timeline: the last ones, in the order they ended in, about
-  uint64_t spans_lost = 0;  ///< older ones, for which there was no room, and of no moment
+      spans;                 ///< with a timeline: the last ones, in the order they ended in, about
+  uint64_t spans_lost = 0;   ///< older ones, for which there was no room, and of no moment
+  std::vector<GpuUse> uses;  ///< of each device that did something that was timed
+  std::vector<GpuIdle> idles;
+  std::vector<GpuWait> waits;
   GpuQuality quality;
 
   friend bool operator==(const GpuRecord&, const GpuRecord&) = default;

@@ -52,6 +52,11 @@ GpuRecord TranslateGpu(GpuRecord record, const Tables& from, Tables& to) {
     sum.stack = translator.Of(sum.stack);
     sum.advice = translator.Of(sum.advice);
   }
+  for (GpuIdle& idle : record.idles) {
+    idle.from = translator.Of(idle.from);
+    idle.to = translator.Of(idle.to);
+  }
+  for (GpuWait& wait : record.waits) wait.stack = translator.Of(wait.stack);
   record.quality.source = translator.Of(record.quality.source);
   return record;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/print/report.h"
 
+#include "profiler/print/gpu_idle.h"
 #include "profiler/print/gpu_table.h"
 #include "profiler/print/quality.h"
 
@@ -14,6 +15,8 @@ std::string FormatReport(const Profile& profile, const ReportOptions& options) {
   if (options.table.mode == Mode::kGpu) {
     if (options.with_table) {
       text += FormatGpuTable(recording, options.table, options.thread) + "\n";
+      const std::string idle = FormatGpuIdle(recording, options.table);
+      if (!options.thread && !idle.empty()) text += idle + "\n";
     }
     return text + FormatGpuQuality(recording, quality);
   }

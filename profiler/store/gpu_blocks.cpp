@@ -60,6 +60,8 @@ void AppendGpuQuality(Bytes& out, const GpuRecord& record) {
                  [&](auto field) { AppendVarint(out, static_cast<uint64_t>(field)); });
   AppendString(out, record.quality.source);
   AppendVarint(out, record.spans_lost);
+  AppendVarint(out, record.quality.captured);
+  AppendVarint(out, record.quality.of_graphs);
 }
 
 /// Whether its spans have them.
@@ -91,6 +93,12 @@ class RowReader {
   }
   uint32_t Number() { return Below(uint64_t{std::numeric_limits<uint32_t>::max()} + 1); }
   StringId String() { return StringId{Below(tables_.string_count())}; }
+  StackId StackAfter(StackId last) {
+    const uint64_t stack = Add(ToIndex(last), in_.Varint());
+    if (stack < tables_.stack_count()) return StackId{static_cast<uint32_t>(stack)};
+    in_range_ = false;
+    return kEmptyStack;
+  }
   std::array<uint32_t, 3> Three() {
     std::array<uint32_t, 3> three;
     for (uint32_t& one : three) one = Number();
@@ -138,7 +146,8 @@ void SpanHistory::Add(const GpuSpan& span) {
 }
 
 Result<void> CheckGpuRecord(const GpuRecord& record) {
-  const size_t rows = std::max({record.devices.size(), record.kernels.size(), record.sums.size()});
+  const size_t rows = std::max({record.devices.size(), record.kernels.size(), record.sums.size(),
+                                record.uses.size(), record.idles.size(), record.waits.size()});
   if (rows > kMaxGpuRows || record.spans.size() > kMaxGpuSpans) {
     return Fail(ErrorCode::kInvalidArgument,
                 "{} rows and {} spans of what a GPU did are over the {} and {} that a .strobe file "
@@ -160,8 +169,8 @@ bool GpuEncoder::Encode(size_t budget, Columns& columns) {
   if (!definitions_.Encode(tables_, budget, columns)) return false;
   const auto is_full = [&columns, budget] {
     size_t size = 0;
-    for (size_t column = kGpuDevices; column <= kGpuSpanThreads; ++column) {
-      size += columns[column].size();
+    for (size_t column = kGpuDevices; column < kColumnCount; ++column) {
+      if (column != kNativeFunctions) size += columns[column].size();
     }
     return size >= budget;
   };
@@ -179,6 +188,18 @@ bool GpuEncoder::Encode(size_t budget, Columns& columns) {
   }
   for (; spans_ < record_.spans.size() && !is_full(); ++spans_) {
     EncodeSpan(record_.spans[spans_], columns);
+  }
+  for (; uses_ < record_.uses.size() && !is_full(); ++uses_) {
+    const GpuUse& use = record_.uses[uses_];
+    for (const uint64_t field : {uint64_t{use.device}, use.busy_ns, use.idle_ns}) {
+      AppendVarint(columns[kGpuUses], field);
+    }
+  }
+  for (; idles_ < record_.idles.size() && !is_full(); ++idles_) {
+    EncodeIdle(record_.idles[idles_], columns[kGpuIdles]);
+  }
+  for (; waits_ < record_.waits.size() && !is_full(); ++waits_) {
+    EncodeWait(record_.waits[waits_], columns[kGpuWaits]);
   }
   if (is_full()) return false;
   AppendGpuQuality(columns[kGpuQuality], record_);
@@ -216,6 +237,22 @@ void GpuEncoder::EncodeSpan(const GpuSpan& span, Columns& columns) {
   history_.Add(span);
 }
 
+void GpuEncoder::EncodeIdle(const GpuIdle& idle, Bytes& out) {
+  AppendVarint(out, idle.device);
+  AppendByte(out, static_cast<uint8_t>(idle.cause));
+  AppendVarint(out, Difference(ToIndex(idle.from), ToIndex(last_places_.from)));
+  AppendVarint(out, Difference(ToIndex(idle.to), ToIndex(last_places_.to)));
+  for (const uint64_t field : {idle.count, idle.total_ns, idle.max_ns}) AppendVarint(out, field);
+  last_places_.from = idle.from;
+  last_places_.to = idle.to;
+}
+
+void GpuEncoder::EncodeWait(const GpuWait& wait, Bytes& out) {
+  AppendVarint(out, Difference(ToIndex(wait.stack), ToIndex(last_places_.wait)));
+  for (const uint64_t field : {wait.count, wait.total_ns, wait.max_ns}) AppendVarint(out, field);
+  last_places_.wait = wait.stack;
+}
+
 Result<void> GpuDecoder::Decode(const BlockUnpacker& block) {
   if (auto done = definitions_.Decode(block, tables_); !done) return done;
   if (auto done = DecodeDevices(block.column(kGpuDevices)); !done) return done;
@@ -223,6 +260,9 @@ Result<void> GpuDecoder::Decode(const BlockUnpacker& block) {
   if (auto done = DecodeSums(block); !done) return done;
   if (auto done = DecodeOccupancies(block.column(kGpuOccupancies)); !done) return done;
   if (auto done = DecodeSpans(block); !done) return done;
+  if (auto done = DecodeUses(block.column(kGpuUses)); !done) return done;
+  if (auto done = DecodeIdles(block.column(kGpuIdles)); !done) return done;
+  if (auto done = DecodeWaits(block.column(kGpuWaits)); !done) return done;
   return IsLast(block) ? DecodeQuality(block.column(kGpuQuality)) : Result<void>{};
 }
 
@@ -315,6 +355,51 @@ Result<void> GpuDecoder::DecodeSpans(const BlockUnpacker& block) {
   return fit ? Result<void>{} : Corrupt("times of a GPU's works that are not as many as these");
 }
 
+Result<void> GpuDecoder::DecodeUses(ByteSpan column) {
+  RowReader in(column, tables_);
+  while (!in.empty()) {
+    GpuUse use{.device = in.Number()};
+    use.busy_ns = in.bytes().Varint();
+    use.idle_ns = in.bytes().Varint();
+    if (!in.ok()) return Corrupt("a use of a GPU that cannot be");
+    if (record_.uses.size() == kMaxGpuRows) return Corrupt("more GPUs in use than can be");
+    record_.uses.push_back(use);
+  }
+  return {};
+}
+
+Result<void> GpuDecoder::DecodeIdles(ByteSpan column) {
+  RowReader in(column, tables_);
+  while (!in.empty()) {
+    GpuIdle idle{.device = in.Number()};
+    idle.cause = static_cast<GpuIdleCause>(in.Below(kGpuIdleCauses));
+    last_places_.from = idle.from = in.StackAfter(last_places_.from);
+    last_places_.to = idle.to = in.StackAfter(last_places_.to);
+    for (uint64_t* field : {&idle.count, &idle.total_ns, &idle.max_ns}) {
+      *field = in.bytes().Varint();
+    }
+    if (!in.ok()) return Corrupt("an idle time of a GPU that cannot be");
+    if (record_.idles.size() == kMaxGpuRows) return Corrupt("more idle times than can be");
+    record_.idles.push_back(idle);
+  }
+  return {};
+}
+
+Result<void> GpuDecoder::DecodeWaits(ByteSpan column) {
+  RowReader in(column, tables_);
+  while (!in.empty()) {
+    GpuWait wait{.stack = in.StackAfter(last_places_.wait)};
+    last_places_.wait = wait.stack;
+    for (uint64_t* field : {&wait.count, &wait.total_ns, &wait.max_ns}) {
+      *field = in.bytes().Varint();
+    }
+    if (!in.ok()) return Corrupt("a wait for a GPU that cannot be");
+    if (record_.waits.size() == kMaxGpuRows) return Corrupt("more waits for GPUs than can be");
+    record_.waits.push_back(wait);
+  }
+  return {};
+}
+
 Result<void> GpuDecoder::DecodeQuality(ByteSpan column) {
   RowReader in(column, tables_);
   ForEachInteger(record_.quality, [&in](auto& field) {
@@ -322,6 +407,11 @@ Result<void> GpuDecoder::DecodeQuality(ByteSpan column) {
   });
   record_.quality.source = in.String();
   record_.spans_lost = in.bytes().Varint();
+  // Files from before there were these end here.
+  if (!in.empty()) {
+    record_.quality.captured = in.bytes().Varint();
+    record_.quality.of_graphs = in.bytes().Varint();
+  }
   return in.ok() ? Result<void>{} : Corrupt("quality figures of a GPU that cannot be");
 }
 

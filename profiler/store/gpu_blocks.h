@@ -37,6 +37,11 @@ class SpanHistory {
   uint32_t tid_ = 0;
 };
 
+/// What the stacks of idle times and waits are told as differences to.
+struct LastPlaces {
+  StackId from = kEmptyStack, to = kEmptyStack, wait = kEmptyStack;
+};
+
 /// Whether there is room for it in a file, and sense in its spans.
 Result<void> CheckGpuRecord(const GpuRecord& record);
 
@@ -55,6 +60,8 @@ class GpuEncoder {
  private:
   void EncodeSum(const GpuSum& sum, Columns& columns);
   void EncodeSpan(const GpuSpan& span, Columns& columns);
+  void EncodeIdle(const GpuIdle& idle, Bytes& out);
+  void EncodeWait(const GpuWait& wait, Bytes& out);
 
   const Tables& tables_;
   const GpuRecord& record_;
@@ -63,7 +70,11 @@ class GpuEncoder {
   size_t kernels_ = 0;
   size_t sums_ = 0;
   size_t spans_ = 0;
+  size_t uses_ = 0;
+  size_t idles_ = 0;
+  size_t waits_ = 0;
   StackId last_stack_ = kEmptyStack;
+  LastPlaces last_places_;
   SpanHistory history_;
 };
 
@@ -88,12 +99,16 @@ class GpuDecoder {
   Result<void> DecodeSums(const BlockUnpacker& block);
   Result<void> DecodeOccupancies(ByteSpan column);
   Result<void> DecodeSpans(const BlockUnpacker& block);
+  Result<void> DecodeUses(ByteSpan column);
+  Result<void> DecodeIdles(ByteSpan column);
+  Result<void> DecodeWaits(ByteSpan column);
   Result<void> DecodeQuality(ByteSpan column);
 
   DefinitionDecoder definitions_;
   Tables tables_;
   GpuRecord record_;
   StackId last_stack_ = kEmptyStack;
+  LastPlaces last_places_;
   SpanHistory history_;
 };
 

@@ -72,7 +72,7 @@
 // alone, and rows, which build on definitions and kernels up to this block
 //   kGpuQuality      in the last block of a record, and no other: varint for each integer of
 //                    GpuQuality in the order of their declaration; varint source, a string; varint
-//                    spans lost
+//                    spans lost, captured, of_graphs
 //   kGpuDevices      varint number, name, multiprocessors
 //   kGpuKernels      u8 kind; varint name, short name; block and cluster, each three varints;
 //                    varint registers, static and dynamic shared memory
@@ -88,6 +88,10 @@
 //                    of copies or sets, zigzag bytes minus those of that span
 //   kGpuSpanLaunches zigzag launch_ns minus the last one that is not 0
 //   kGpuSpanThreads  zigzag tid minus that of the span before
+//   kGpuUses         for each device that was used: varint number, busy_ns, idle_ns
+//   kGpuIdles        varint device; u8 cause; from and to, each zigzag stack minus the same of the
+//                    last one; varint count, total_ns, max_ns
+//   kGpuWaits        zigzag stack minus the last one's; varint count, total_ns, max_ns
 //
 // A recency list has the last distinct values used, most recent first, at most kCalleeListSize or
 // kStackListSize of them. Using a value, in the list or not, moves it to the front.
@@ -144,7 +148,6 @@ enum Column : uint8_t {
   kStackIds,
   kDeadlines,
   kNativeFunctions,
-  kColumnCount,
 };
 
 enum CallColumn : uint8_t {
@@ -155,7 +158,8 @@ enum CallColumn : uint8_t {
   kCallColumnCount,
 };
 
-/// Of blocks of type kGpu, beside those of definitions: in the places of what those do not have.
+/// Of blocks of type kGpu, beside those of definitions: in the places of what those do not have,
+/// and behind them all.
 enum GpuColumn : uint8_t {
   kGpuQuality = kQualityColumn,
   kGpuDevices = kGroups,
@@ -168,6 +172,10 @@ enum GpuColumn : uint8_t {
   kGpuSpanTimes,
   kGpuSpanLaunches,
   kGpuSpanThreads,
+  kGpuUses = kNativeFunctions + 1,
+  kGpuIdles,
+  kGpuWaits,
+  kColumnCount,
 };
 
 /// Values of kCallMoves.
@@ -190,7 +198,8 @@ inline constexpr uint32_t kMaxChain = 256;
 inline constexpr size_t kMaxPayload = size_t{16} << 20;  ///< of a block, packed or unpacked
 inline constexpr size_t kMaxSamplesPerBlock = 1 << 14;
 inline constexpr size_t kMaxCallEventsPerBlock = 1 << 17;
-inline constexpr size_t kMaxGpuRows = 1 << 18;  ///< of a record: devices, kernels, sums, each
+inline constexpr size_t kMaxGpuRows =
+    1 << 18;  ///< of a record: devices, kernels, sums, idles, waits, each
 inline constexpr size_t kMaxGpuSpans = 1 << 20;
 /// Moments and durations of spans are below it, in ns, so that what is reckoned with them is
 /// defined.

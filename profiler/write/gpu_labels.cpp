@@ -16,16 +16,18 @@ std::string Counted(uint64_t count, std::string_view one, std::string_view sever
   return fmt::format("{} {}", GroupDigits(count), count == 1 ? one : several);
 }
 
+uint64_t Less(uint64_t from, uint64_t what) { return from - std::min(from, what); }
+
 /// Calls that put one thing on a device each; a launch of a graph puts more.
 uint64_t Launched(const GpuQuality& quality) {
   const uint64_t calls = quality.kernel_launches + quality.copies + quality.sets;
-  return calls - std::min(calls, quality.failed);
+  return Less(calls, quality.failed + quality.captured);
 }
 
-/// Work without a record. With graphs there may be more.
+/// Work without a record. Of graphs there may be more.
 uint64_t Missing(const GpuQuality& quality) {
-  const uint64_t launched = Launched(quality);
-  return std::max(quality.dropped, launched - std::min(launched, quality.records));
+  const uint64_t recorded = Less(quality.records, quality.of_graphs);
+  return std::max(quality.dropped, Less(Launched(quality), recorded));
 }
 
 uint64_t Untimed(const GpuRecord& record) {
@@ -69,12 +71,12 @@ std::vector<std::string> Shortcomings(const GpuRecord& record) {
 }
 
 std::string RecordsText(const GpuQuality& quality) {
-  std::string text = Counted(quality.records, "work recorded", "works recorded");
-  text += ", of " + Counted(Launched(quality), "launch", "launches");
-  if (quality.graph_launches > 0) {
-    text += " and " + Counted(quality.graph_launches, "graph of several", "graphs of several");
-  }
-  return text;
+  const std::string recorded = Counted(quality.records, "work recorded", "works recorded");
+  const std::string launches = Counted(Launched(quality), "launch", "launches");
+  if (quality.graph_launches == 0) return fmt::format("{}, of {}", recorded, launches);
+  return fmt::format(
+      "{}, {} of {} and {} of {}", recorded, GroupDigits(Less(quality.records, quality.of_graphs)),
+      launches, GroupDigits(quality.of_graphs), Counted(quality.graph_launches, "graph", "graphs"));
 }
 
 }  // namespace
@@ -87,6 +89,24 @@ std::string_view GpuKindName(GpuWorkKind kind) {
       return "copy";
     case GpuWorkKind::kSet:
       return "set";
+  }
+  return "";
+}
+
+std::string_view GpuIdleCauseName(GpuIdleCause cause) {
+  switch (cause) {
+    case GpuIdleCause::kQueue:
+      return "queue";
+    case GpuIdleCause::kLaunch:
+      return "launch";
+    case GpuIdleCause::kLaunches:
+      return "launches";
+    case GpuIdleCause::kWait:
+      return "wait";
+    case GpuIdleCause::kHost:
+      return "host";
+    case GpuIdleCause::kUnknown:
+      return "unknown";
   }
   return "";
 }

@@ -31,6 +31,9 @@ class GpuJson {
     WriteTable(table);
     WriteKernels();
     WriteSums();
+    WriteUses();
+    WriteIdles();
+    WriteWaits();
     json_.EndObject();
   }
 
@@ -44,7 +47,8 @@ class GpuJson {
     json_.Field("kernel_launches", quality.kernel_launches);
     json_.Field("graph_launches", quality.graph_launches);
     json_.Field("copies", quality.copies).Field("sets", quality.sets);
-    json_.Field("failed", quality.failed).Field("records", quality.records);
+    json_.Field("failed", quality.failed).Field("captured", quality.captured);
+    json_.Field("records", quality.records).Field("of_graphs", quality.of_graphs);
     json_.Field("unmatched", quality.unmatched).Field("dropped", quality.dropped);
     json_.Field("overflowed", quality.overflowed).Field("duration_ns", quality.duration_ns);
     json_.Field("own_cpu_ns", quality.own_cpu_ns);
@@ -63,13 +67,20 @@ class GpuJson {
 
   /// To the functions that are referred to, in the order in which they are met.
   void GivePlaces(const GpuTable& table) {
-    for (const GpuSum& sum : record_.sums) {
-      for (StackId id = sum.stack; id != kEmptyStack; id = tables_.stack(id).parent) {
-        GivePlace(tables_.stack(id).frame);
-      }
+    for (const GpuSum& sum : record_.sums) GivePlaces(sum.stack);
+    for (const GpuIdle& idle : record_.idles) {
+      GivePlaces(idle.from);
+      GivePlaces(idle.to);
     }
+    for (const GpuWait& wait : record_.waits) GivePlaces(wait.stack);
     for (const GpuRow& row : table.rows) {
       if (row.line) GivePlace(*row.line);
+    }
+  }
+
+  void GivePlaces(StackId stack) {
+    for (StackId id = stack; id != kEmptyStack; id = tables_.stack(id).parent) {
+      GivePlace(tables_.stack(id).frame);
     }
   }
 
@@ -137,7 +148,7 @@ class GpuJson {
     for (const GpuSum& sum : record_.sums) {
       if (!json_.ok()) return;
       json_.NewLine().BeginObject();
-      WriteFrames(sum.stack);
+      WriteFrames("frames", sum.stack);
       json_.Field("kernel", sum.kernel).Field("device", sum.device).Field("stream", sum.stream);
       json_.Field("count", sum.count).Field("untimed", sum.untimed);
       json_.Field("total_ns", sum.total_ns).Field("min_ns", sum.min_ns);
@@ -152,8 +163,48 @@ class GpuJson {
     json_.EndArray();
   }
 
-  void WriteFrames(StackId stack) {
-    json_.Key("frames").BeginArray();
+  void WriteUses() {
+    json_.NewLine().Key("uses").BeginArray();
+    for (const GpuUse& use : record_.uses) {
+      json_.BeginObject().Field("device", use.device).Field("busy_ns", use.busy_ns);
+      json_.Field("idle_ns", use.idle_ns).EndObject();
+    }
+    json_.EndArray();
+  }
+
+  void WriteIdles() {
+    json_.NewLine().Key("idles").BeginArray();
+    for (const GpuIdle& idle : record_.idles) {
+      if (!json_.ok()) return;
+      json_.NewLine().BeginObject().Field("device", idle.device);
+      json_.Field("cause", GpuIdleCauseName(idle.cause));
+      WriteFrames("from", idle.from);
+      WriteFrames("to", idle.to);
+      WriteTimes(idle);
+      json_.EndObject();
+    }
+    json_.EndArray();
+  }
+
+  void WriteWaits() {
+    json_.NewLine().Key("waits").BeginArray();
+    for (const GpuWait& wait : record_.waits) {
+      if (!json_.ok()) return;
+      json_.NewLine().BeginObject();
+      WriteFrames("frames", wait.stack);
+      WriteTimes(wait);
+      json_.EndObject();
+    }
+    json_.EndArray();
+  }
+
+  template <typename Sum>
+  void WriteTimes(const Sum& sum) {
+    json_.Field("count", sum.count).Field("total_ns", sum.total_ns).Field("max_ns", sum.max_ns);
+  }
+
+  void WriteFrames(std::string_view key, StackId stack) {
+    json_.Key(key).BeginArray();
     for (const FrameId id : tables_.FramesOf(stack)) {
       const Frame& frame = tables_.frame(id);
       json_.BeginArray().Value(place_of_function_[ToIndex(frame.function)]).Value(frame.line);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ class Translator {
     if (sum.count + sum.untimed == 0) return;
     numbers_.emplace(static_cast<uint32_t>(number), static_cast<uint32_t>(to_.sums.size()));
     GpuSum& added = to_.sums.emplace_back();
-    added.stack = StackOf(key.origin);
+    added.stack = StackOf(key);
     added.kernel = KernelOf(key);
     added.device = key.device;
     added.stream = key.stream;
@@ -73,10 +74,22 @@ class Translator {
   }
 
  private:
-  StackId StackOf(const gpu::LaunchOrigin& origin) {
-    if (origin != gpu::kUnknownOrigin) return StackId{origin.path};
-    const Function function{tables_.Intern(kLaunchNotSeen), kEmptyString};
-    return tables_.Push(kEmptyStack, tables_.Intern(Frame{tables_.Intern(function)}));
+  StackId StackOf(const gpu::SumKey& key) {
+    const StackId launch = key.origin == gpu::kUnknownOrigin ? PushName(kEmptyStack, kLaunchNotSeen)
+                                                             : StackId{key.origin.path};
+    if (!key.captured) return launch;
+    std::vector<FrameId> frames;
+    for (StackId at{*key.captured}; at != kEmptyStack; at = tables_.stack(at).parent) {
+      frames.push_back(tables_.stack(at).frame);
+    }
+    StackId stack = PushName(launch, kGraph);
+    for (const FrameId frame : frames | std::views::reverse) stack = tables_.Push(stack, frame);
+    return stack;
+  }
+
+  StackId PushName(StackId stack, std::string_view name) {
+    const Function function{tables_.Intern(name), kEmptyString};
+    return tables_.Push(stack, tables_.Intern(Frame{tables_.Intern(function)}));
   }
 
   uint32_t KernelOf(const gpu::SumKey& key) {
@@ -128,6 +141,49 @@ class Translator {
   HashMap<uint32_t, std::optional<gpu::DeviceLimits>> limits_;
 };
 
+GpuIdleCause ToCause(gpu::IdleCause cause) {
+  switch (cause) {
+    case gpu::IdleCause::kQueue:
+      return GpuIdleCause::kQueue;
+    case gpu::IdleCause::kLaunch:
+      return GpuIdleCause::kLaunch;
+    case gpu::IdleCause::kLaunches:
+      return GpuIdleCause::kLaunches;
+    case gpu::IdleCause::kWait:
+      return GpuIdleCause::kWait;
+    case gpu::IdleCause::kHost:
+      return GpuIdleCause::kHost;
+    case gpu::IdleCause::kUnknown:
+      return GpuIdleCause::kUnknown;
+  }
+  return GpuIdleCause::kUnknown;
+}
+
+void AddIdleTime(const gpu::IdleTime& idle, GpuRecord& record) {
+  for (const gpu::DeviceUse& use : idle.devices()) {
+    record.uses.push_back({.device = use.device, .busy_ns = use.busy_ns, .idle_ns = use.idle_ns});
+  }
+  for (size_t number = 0; number < idle.size(); ++number) {
+    const gpu::IdleKey& key = idle.key(number);
+    const gpu::TimeSum& sum = idle.sum(number);
+    if (sum.count == 0) continue;
+    record.idles.push_back({.device = key.device,
+                            .cause = ToCause(key.cause),
+                            .from = StackId{key.from},
+                            .to = StackId{key.to},
+                            .count = sum.count,
+                            .total_ns = sum.total_ns,
+                            .max_ns = sum.max_ns});
+  }
+  for (const gpu::WaitSum& wait : idle.waits()) {
+    if (wait.time.count == 0) continue;
+    record.waits.push_back({.stack = StackId{wait.path},
+                            .count = wait.time.count,
+                            .total_ns = wait.time.total_ns,
+                            .max_ns = wait.time.max_ns});
+  }
+}
+
 void AddDevices(Tables& tables, GpuRecord& record) {
   if (record.sums.empty()) return;
   const auto devices = gpu::ListDevices();
@@ -157,6 +213,7 @@ void AddRecords(const gpu::CuptiSession& session, Tables& tables, GpuRecord& rec
     record.spans_lost = sums.spans_lost();
     record.quality.overflowed = sums.overflowed();
   });
+  session.ReadIdle([&](const gpu::IdleTime& idle) { AddIdleTime(idle, record); });
   AddDevices(tables, record);
   const gpu::CuptiFacts facts = session.Facts();
   const auto launches = [&](gpu::LaunchKind kind) {
@@ -168,6 +225,8 @@ void AddRecords(const gpu::CuptiSession& session, Tables& tables, GpuRecord& rec
   quality.copies = launches(gpu::LaunchKind::kCopy);
   quality.sets = launches(gpu::LaunchKind::kSet);
   quality.failed = facts.launches.failed;
+  quality.captured = facts.launches.captured;
+  quality.of_graphs = facts.of_graphs;
   quality.records = facts.records;
   quality.unmatched = facts.unmatched;
   quality.dropped = facts.dropped;

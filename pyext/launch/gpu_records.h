@@ -12,6 +12,9 @@ namespace pystrobe::launch {
 
 /// Function::name of where work was launched that no launch was seen of.
 inline constexpr std::string_view kLaunchNotSeen = "<launch not seen>";
+/// Of what a CUDA graph did: below it stands where the graph was launched, above it, where that was
+/// seen, what was called when the work was captured.
+inline constexpr std::string_view kGraph = "<CUDA graph>";
 
 /// All but the duration, of a session that has stopped. `tables` has the paths of its launches, as
 /// stacks, and gets the names. [any thread]

@@ -65,6 +65,7 @@ GpuWorkOfProcess GpuTrace::Stop() {
   Result<void> done;
   {
     const GilReleased released;
+    session_->NoMoreWaits();
     done = gpu::SynchronizeDevices();
     work.record.quality.duration_ns = (MonotonicNow() - begin_).count();
     const auto stopped = session_->Stop();

@@ -25,9 +25,11 @@ class GpuDicts {
   py::dict Make() {
     const GpuTable table = MakeGpuTable(recording_);
     const py::list kernels = ListRows(table), sums = ListSums();
+    const py::list idles = ListIdles(), waits = ListWaits();
     return py::dict("quality"_a = QualityDict(), "devices"_a = ListDevices(),
                     "total_ns"_a = table.total_ns, "frames"_a = frames_, "kernels"_a = kernels,
-                    "shapes"_a = ListShapes(), "sums"_a = sums);
+                    "shapes"_a = ListShapes(), "sums"_a = sums, "uses"_a = ListUses(),
+                    "idles"_a = idles, "waits"_a = waits);
   }
 
  private:
@@ -52,7 +54,8 @@ class GpuDicts {
                     "kernel_launches"_a = quality.kernel_launches,
                     "graph_launches"_a = quality.graph_launches, "copies"_a = quality.copies,
                     "sets"_a = quality.sets, "failed"_a = quality.failed,
-                    "records"_a = quality.records, "unmatched"_a = quality.unmatched,
+                    "captured"_a = quality.captured, "records"_a = quality.records,
+                    "unmatched"_a = quality.unmatched, "of_graphs"_a = quality.of_graphs,
                     "dropped"_a = quality.dropped, "overflowed"_a = quality.overflowed,
                     "duration_ns"_a = quality.duration_ns, "own_cpu_ns"_a = quality.own_cpu_ns,
                     "source"_a = Text(quality.source));
@@ -101,17 +104,50 @@ class GpuDicts {
   py::list ListSums() {
     py::list list;
     for (const GpuSum& sum : record_.sums) {
-      py::list frames;
-      for (const FrameId id : tables_.FramesOf(sum.stack)) frames.append(PlaceOf(id));
-      list.append(
-          py::dict("frames"_a = frames, "kernel"_a = sum.kernel, "device"_a = sum.device,
-                   "stream"_a = sum.stream, "count"_a = sum.count, "untimed"_a = sum.untimed,
-                   "total_ns"_a = sum.total_ns, "min_ns"_a = sum.min_ns, "max_ns"_a = sum.max_ns,
-                   "bytes"_a = sum.bytes, "last_grid"_a = Three(sum.last_grid),
-                   "buckets"_a = py::tuple(py::cast(sum.buckets)),
-                   "occupancy"_a = OccupancyDict(sum.occupancy), "advice"_a = Text(sum.advice)));
+      list.append(py::dict(
+          "frames"_a = PlacesOf(sum.stack), "kernel"_a = sum.kernel, "device"_a = sum.device,
+          "stream"_a = sum.stream, "count"_a = sum.count, "untimed"_a = sum.untimed,
+          "total_ns"_a = sum.total_ns, "min_ns"_a = sum.min_ns, "max_ns"_a = sum.max_ns,
+          "bytes"_a = sum.bytes, "last_grid"_a = Three(sum.last_grid),
+          "buckets"_a = py::tuple(py::cast(sum.buckets)),
+          "occupancy"_a = OccupancyDict(sum.occupancy), "advice"_a = Text(sum.advice)));
     }
     return list;
+  }
+
+  py::list ListUses() const {
+    py::list list;
+    for (const GpuUse& use : record_.uses) {
+      list.append(
+          py::dict("device"_a = use.device, "busy_ns"_a = use.busy_ns, "idle_ns"_a = use.idle_ns));
+    }
+    return list;
+  }
+
+  py::list ListIdles() {
+    py::list list;
+    for (const GpuIdle& idle : record_.idles) {
+      list.append(
+          py::dict("device"_a = idle.device, "cause"_a = ToStr(write::GpuIdleCauseName(idle.cause)),
+                   "from_frames"_a = PlacesOf(idle.from), "to_frames"_a = PlacesOf(idle.to),
+                   "count"_a = idle.count, "total_ns"_a = idle.total_ns, "max_ns"_a = idle.max_ns));
+    }
+    return list;
+  }
+
+  py::list ListWaits() {
+    py::list list;
+    for (const GpuWait& wait : record_.waits) {
+      list.append(py::dict("frames"_a = PlacesOf(wait.stack), "count"_a = wait.count,
+                           "total_ns"_a = wait.total_ns, "max_ns"_a = wait.max_ns));
+    }
+    return list;
+  }
+
+  py::list PlacesOf(StackId stack) {
+    py::list places;
+    for (const FrameId id : tables_.FramesOf(stack)) places.append(PlaceOf(id));
+    return places;
   }
 
   /// In frames_, where it is put the first time.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 WorkKind = Literal["kernel", "copy", "set"]
+IdleCause = Literal["queue", "launch", "launches", "wait", "host", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,46 @@ class GpuSum:
 
 
 @dataclass(frozen=True)
+class GpuUse:
+    """Of one device, between the begin of its first work and the end of its last one."""
+
+    device: int
+    busy_ns: int  #: at least one of its streams had work
+    idle_ns: int
+
+
+@dataclass(frozen=True)
+class GpuIdle:
+    """All times that a device had nothing to do for one reason, between the same two places.
+
+    The cause is of what came next: ``"queue"``: it was launched in time, and waited for another
+    stream or the device itself; ``"launch"``: it was being launched; ``"launches"``: launches
+    followed each other, 100 us apart at most, but came too late; ``"wait"``: the thread had waited
+    for the device first; ``"host"``: nothing was launched for longer; ``"unknown"``: its launch was
+    not seen.
+    """
+
+    device: int
+    cause: IdleCause
+    #: Root first, of the launch before ("launches", "host") or of the wait ("wait").
+    from_frames: tuple[StackFrame, ...]
+    to_frames: tuple[StackFrame, ...]  #: of the launch that ended it
+    count: int
+    total_ns: int
+    max_ns: int
+
+
+@dataclass(frozen=True)
+class GpuWait:
+    """What threads waited for a device, in one place."""
+
+    frames: tuple[StackFrame, ...]  #: root first
+    count: int
+    total_ns: int
+    max_ns: int
+
+
+@dataclass(frozen=True)
 class GpuQuality:
     """How far the figures of a GPU can be trusted."""
 
@@ -100,7 +141,9 @@ class GpuQuality:
     copies: int
     sets: int
     failed: int  #: of these
+    captured: int  #: of these, into a graph instead of to a device
     records: int  #: what the device was seen to do
+    of_graphs: int  #: of these, of graphs, whose launches have many
     unmatched: int  #: of these, whose launch was not seen
     dropped: int  #: records that are lost
     overflowed: int  #: of `records`, in a sum that has all there was no room for
@@ -117,6 +160,9 @@ class GpuReport:
     total_ns: int
     kernels: tuple[GpuKernelTimes, ...]  #: by descending time
     sums: tuple[GpuSum, ...]
+    uses: tuple[GpuUse, ...]
+    idles: tuple[GpuIdle, ...]
+    waits: tuple[GpuWait, ...]
     quality: GpuQuality
 
 
@@ -127,6 +173,9 @@ def to_gpu_report(raw: dict[str, Any]) -> GpuReport:
         total_ns=raw["total_ns"],
         kernels=tuple(_to_kernel(row, frames) for row in raw["kernels"]),
         sums=tuple(_to_sum(row, raw["shapes"][row["kernel"]], frames) for row in raw["sums"]),
+        uses=tuple(GpuUse(**use) for use in raw["uses"]),
+        idles=tuple(GpuIdle(**_with_frames(idle, frames)) for idle in raw["idles"]),
+        waits=tuple(GpuWait(**_with_frames(wait, frames)) for wait in raw["waits"]),
         quality=GpuQuality(**raw["quality"]),
     )
 
@@ -147,11 +196,20 @@ def _to_sum(raw: dict[str, Any], shape: dict[str, Any], frames: tuple[StackFrame
     return GpuSum(
         **{
             **shape,
-            **rest,
-            "frames": tuple(frames[place] for place in raw["frames"]),
+            **_with_frames(rest, frames),
             "occupancy": _to_occupancy(raw["occupancy"]),
         }
     )
+
+
+def _with_frames(raw: dict[str, Any], frames: tuple[StackFrame, ...]) -> dict[str, Any]:
+    """The places of frames in it are frames then."""
+    found = {
+        key: tuple(frames[place] for place in raw[key])
+        for key in ("frames", "from_frames", "to_frames")
+        if key in raw
+    }
+    return {**raw, **found}
 
 
 def _to_occupancy(raw: dict[str, Any] | None) -> GpuOccupancy | None:

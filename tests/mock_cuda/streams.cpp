@@ -148,14 +148,15 @@ EXPORT CUresult CUDAAPI cuStreamGetCtx(CUstream stream, CUcontext* context) {
 }
 
 EXPORT CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
+  Seen seen({.function = "cuStreamSynchronize"});
   CUstream_st* own = nullptr;
   {
     BEGIN();
     own = Resolve(stream);
-    if (own == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (own == nullptr) return seen.Exit(CUDA_ERROR_INVALID_HANDLE);
   }
   WaitUntil([own] { return IsDone(*own); });
-  return CUDA_SUCCESS;
+  return seen.Exit(CUDA_SUCCESS);
 }
 
 EXPORT CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {

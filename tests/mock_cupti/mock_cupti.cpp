@@ -48,7 +48,8 @@ struct Subscriber {
 
 std::mutex mutex;  // of what is not atomic
 std::atomic<const Subscriber*> subscriber{nullptr};
-std::array<std::atomic<bool>, kCallbackIds> enabled;
+std::array<std::atomic<bool>, kCallbackIds> enabled;  // of the driver's functions
+std::array<std::atomic<bool>, kCallbackIds> enabled_resources;
 std::array<std::atomic<bool>, CUPTI_ACTIVITY_KIND_COUNT> kinds;
 std::atomic<uint32_t> next_correlation{1};
 std::atomic<uint64_t> calls{0}, records{0}, finalized{0};
@@ -73,6 +74,7 @@ const std::map<std::string, CUpti_CallbackId>& Ids() {
   static const std::map<std::string, CUpti_CallbackId> kIds{
       {"cuLaunchKernel", CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel},
       {"cuGraphLaunch", CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch},
+      {"cuStreamSynchronize", CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize},
       {"cuMemsetD32Async", CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async},
       {"cuMemcpyHtoDAsync_v2", CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2},
   };
@@ -124,7 +126,8 @@ void Stamp(Fields& fields, const MockCudaCall& call, uint64_t begin, uint64_t en
   fields.correlationId = call.correlation;
 }
 
-void WriteKernel(const MockCudaCall& call, uint64_t begin, uint64_t end) {
+// `node`: of a graph; 0: of none.
+void WriteKernel(const MockCudaCall& call, uint64_t begin, uint64_t end, uint64_t node = 0) {
   if (!kinds[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL]) return;
   KernelRecord record{{}, {kLater, kLater}};
   auto& fields = record.fields;
@@ -139,6 +142,7 @@ void WriteKernel(const MockCudaCall& call, uint64_t begin, uint64_t end) {
   fields.blockZ = static_cast<int32_t>(call.block[2]);
   fields.dynamicSharedMemory = static_cast<int32_t>(call.dynamic_shared);
   fields.name = call.symbol;
+  fields.graphNodeId = node;
   Write(record);
 }
 
@@ -166,21 +170,41 @@ void WriteSet(const MockCudaCall& call, uint64_t begin, uint64_t end) {
   Write(record);
 }
 
+// Of the call that the thread is in.
+thread_local uint64_t between_sites = 0;
+
 void CallBack(const MockCudaCall& call, CUpti_ApiCallbackSite site, int result) {
   const Subscriber* const to = subscriber;
   const auto found = Ids().find(call.function);
   if (to == nullptr || found == Ids().end() || !enabled[found->second]) return;
   CUresult returned = static_cast<CUresult>(result);
-  uint64_t between = 0;
   CUpti_CallbackData data{};
   data.callbackSite = site;
   data.functionName = call.function;
   data.functionReturnValue = site == CUPTI_API_EXIT ? &returned : nullptr;
   data.symbolName = call.symbol;
-  data.correlationData = &between;
+  data.correlationData = &between_sites;
   data.correlationId = call.correlation;
   to->function(to->data, CUPTI_CB_DOMAIN_DRIVER_API, found->second, &data);
 }
+
+// Graphs and nodes are their own numbers: bits 32 and up of a node's are its graph's.
+uint32_t next_graph = 1;
+
+void TellOfGraph(CUpti_CallbackIdResource id, uint64_t graph, uint64_t node = 0,
+                 uint64_t original = 0) {
+  const Subscriber* const to = subscriber;
+  if (to == nullptr || !enabled_resources[id]) return;
+  CUpti_GraphData data{};
+  data.graph = reinterpret_cast<CUgraph>(graph);
+  data.node = reinterpret_cast<CUgraphNode>(node);
+  data.originalNode = reinterpret_cast<CUgraphNode>(original);
+  CUpti_ResourceData resource{};
+  resource.resourceDescriptor = &data;
+  to->function(to->data, CUPTI_CB_DOMAIN_RESOURCE, id, &resource);
+}
+
+uint64_t NodeOf(uint64_t graph, uint64_t index) { return graph << 32 | index; }
 
 void Enter(MockCudaCall& call) {
   call.correlation = next_correlation++;
@@ -258,12 +282,36 @@ EXPORT void mock_cupti_launch(const char* name, uint64_t count) {
     WriteKernel(call, begin, begin + 1000);
   }
 }
-/// Launches a graph of so many kernels.
-EXPORT void mock_cupti_launch_graph(const char* name, uint64_t kernels) {
+/// Launches so many kernels while a stream is captured, so that they become a new graph, which it
+/// returns.
+EXPORT uint32_t mock_cupti_capture(const char* name, uint64_t kernels) {
+  const uint32_t graph = next_graph++;
+  for (uint64_t i = 0; i < kernels; ++i) {
+    MockCudaCall call{.function = "cuLaunchKernel", .symbol = name, .stream = 7};
+    Enter(call);
+    TellOfGraph(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, graph, NodeOf(graph, i));
+    Exit(call, 0);
+  }
+  return graph;
+}
+/// Makes a graph of so many kernels ready to be launched, and returns what does it.
+EXPORT uint32_t mock_cupti_instantiate(uint32_t graph, uint64_t kernels) {
+  const uint32_t made = next_graph++;
+  for (uint64_t i = 0; i < kernels; ++i) {
+    TellOfGraph(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, made, NodeOf(made, i));
+    TellOfGraph(CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, made, NodeOf(made, i), NodeOf(graph, i));
+  }
+  return made;
+}
+EXPORT void mock_cupti_destroy_graph(uint32_t graph) {
+  TellOfGraph(CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING, graph);
+}
+/// Launches a graph of so many kernels, each of a microsecond.
+EXPORT void mock_cupti_launch_graph(const char* name, uint32_t graph, uint64_t kernels) {
   MockCudaCall call{.function = "cuGraphLaunch", .symbol = name, .stream = 7};
   Enter(call);
   Exit(call, 0);
-  for (uint64_t i = 0; i < kernels; ++i) WriteKernel(call, 1000, 2000);
+  for (uint64_t i = 0; i < kernels; ++i) WriteKernel(call, 1000, 2000, NodeOf(graph, i));
 }
 /// A record alone: of a launch that nobody saw, or (with both times 0) without times.
 EXPORT void mock_cupti_record(const char* name, uint32_t correlation, uint64_t begin,
@@ -323,10 +371,11 @@ EXPORT CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle handle) {
 EXPORT CUptiResult CUPTIAPI cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle,
                                                 CUpti_CallbackDomain domain, CUpti_CallbackId id) {
   BEGIN();
-  if (domain != CUPTI_CB_DOMAIN_DRIVER_API || id >= kCallbackIds) {
+  const bool is_of_driver = domain == CUPTI_CB_DOMAIN_DRIVER_API;
+  if ((!is_of_driver && domain != CUPTI_CB_DOMAIN_RESOURCE) || id >= kCallbackIds) {
     return CUPTI_ERROR_INVALID_PARAMETER;
   }
-  enabled[id] = enable != 0;
+  (is_of_driver ? enabled : enabled_resources)[id] = enable != 0;
   return CUPTI_SUCCESS;
 }
 
@@ -381,6 +430,17 @@ EXPORT CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, uint32_
   return CUPTI_SUCCESS;
 }
 
+// Not locked: these are called in callbacks.
+EXPORT CUptiResult CUPTIAPI cuptiGetGraphId(CUgraph graph, uint32_t* number) {
+  *number = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(graph));
+  return CUPTI_SUCCESS;
+}
+
+EXPORT CUptiResult CUPTIAPI cuptiGetGraphNodeId(CUgraphNode node, uint64_t* number) {
+  *number = reinterpret_cast<uintptr_t>(node);
+  return CUPTI_SUCCESS;
+}
+
 EXPORT CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t* time) {
   BEGIN();
   *time = static_cast<uint64_t>(ReadClock(CLOCK_REALTIME));
@@ -393,6 +453,7 @@ EXPORT CUptiResult CUPTIAPI cuptiFinalize() {
   subscriber = nullptr;
   Look(false);
   for (auto& each : enabled) each = false;
+  for (auto& each : enabled_resources) each = false;
   for (auto& each : kinds) each = false;
   request = nullptr;
   complete = nullptr;

@@ -44,6 +44,27 @@ def launch_without_frames(count: int) -> None:
     _cuda.mock_launch_without_frames(kernel, ctypes.c_uint64(count))
 
 
+def capture(kernels: int) -> int:
+    """Launches so many while a stream is captured; the graph that they become."""
+    return int(_cupti().mock_cupti_capture(b"node", ctypes.c_uint64(kernels)))
+
+
+def instantiate(graph: int, kernels: int) -> int:
+    """What launches a graph of so many kernels; the graph itself is destroyed."""
+    made = _cupti().mock_cupti_instantiate(ctypes.c_uint32(graph), ctypes.c_uint64(kernels))
+    _cupti().mock_cupti_destroy_graph(ctypes.c_uint32(graph))
+    return int(made)
+
+
+def launch_graph(graph: int, kernels: int) -> None:
+    """Each takes a microsecond."""
+    _cupti().mock_cupti_launch_graph(b"node", ctypes.c_uint32(graph), ctypes.c_uint64(kernels))
+
+
+def _cupti() -> ctypes.CDLL:
+    return ctypes.CDLL("libcupti.so.13")
+
+
 def synchronize(stream: int = 0) -> None:
     assert _cuda.cuStreamSynchronize(ctypes.c_void_p(stream)) == 0
 

@@ -128,6 +128,38 @@ def test_code_that_comes_and_goes_is_not_mistaken(own: Own) -> None:
     assert sorted(names) == sorted(f"own_{i}" for i in range(200))
 
 
+def test_what_a_graph_does_has_the_paths_of_its_launch_and_of_its_capture(own: Own) -> None:
+    found = traced(
+        """
+        def forward():
+            return t.capture(3)
+        def record():
+            return t.instantiate(forward(), 3)
+        def replay(graph):
+            t.launch_graph(graph, 3)
+        before = record()
+        with pystrobe.Profiler(mode="gpu") as profiler:
+            graph = record()
+            for _ in range(5):
+                replay(graph)
+            replay(before)
+        print(json.dumps([works(profiler.profile), profiler.profile.gpu.quality.__dict__]))
+        """,
+        own,
+    )
+    paths, quality = found
+    kernels = {tuple(path): count for path, _, count, _ in paths}
+    launch = ("<module>", "replay", "launch_graph", "<CUDA graph>")
+    assert kernels == {
+        (*launch, "<module>", "record", "forward", "capture"): 15,
+        launch: 3,  # captured before
+    }
+    assert quality["kernel_launches"] == quality["captured"] == 3
+    assert quality["graph_launches"] == 6
+    assert quality["records"] == quality["of_graphs"] == 18
+    assert "; nothing is missing" in quality["line"]
+
+
 def test_a_region_stands_in_the_path(own: Own) -> None:
     found = traced(
         """
@@ -408,6 +440,59 @@ def test_what_autograds_threads_launch_is_charged_to_who_waits_for_them(own: Own
     counts = {tuple(path): count for path, _, count, _ in sums}
     assert counts.pop(()) == 2, "nobody waited for these"
     assert counts == {("<module>", "backward", "<autograd thread>"): 7}
+
+
+TORCH_PROFILER = """
+import types, warnings
+warnings.simplefilter("always")
+
+class Activity:
+    def __init__(self, name):
+        self.name = name
+
+class profile:
+    def __init__(self, *names):
+        self.activities = {Activity(name) for name in names}
+    def start(self):
+        return "started"
+
+class old_profile:
+    use_device = "cuda"
+    def __enter__(self):
+        return self
+
+def module(name, **contents):
+    sys.modules[name] = types.SimpleNamespace(**contents)
+
+module("torch.profiler", profile=profile)
+module("torch.autograd.profiler", profile=old_profile)
+begins = profile.start, old_profile.__enter__
+
+def warned(call):
+    with warnings.catch_warnings(record=True) as caught:
+        call()
+    return [[str(one.message)[:36], one.filename == __file__] for one in caught]
+"""
+
+
+def test_torchs_profiler_is_told_that_it_will_see_no_gpu() -> None:
+    found = traced(
+        TORCH_PROFILER.replace("__file__", "'<string>'")
+        + textwrap.dedent(
+            """
+            with pystrobe.Profiler(mode="gpu"):
+                during = [
+                    warned(profile("CPU", "CUDA").start),
+                    warned(profile("CPU").start),
+                    warned(lambda: old_profile().__enter__()),
+                ]
+            restored = begins == (profile.start, old_profile.__enter__)
+            print(json.dumps([during, restored, warned(profile("CUDA").start)]))
+            """
+        )
+    )
+    told = [["torch.profiler will see no GPU: pyst", True]]
+    assert found == [[told, [], told], True, []]
 
 
 def test_where_two_wait_for_autograd_neither_is_charged() -> None:

@@ -8,6 +8,9 @@
 
 #include <cstdlib>
 #include <new>
+#include <vector>
+
+#include "profiler/base/clock.h"
 
 namespace {
 thread_local uint64_t allocations = 0;
@@ -45,13 +48,15 @@ class CuptiCollectorTest : public testing::Test {
     data.callbackSite = site;
     data.functionReturnValue = &result;
     data.correlationId = correlation;
-    CuptiCollector::OnCall(collector_, CUPTI_CB_DOMAIN_DRIVER_API, id, &data);
+    data.correlationData = &between_sites_;
+    CuptiCollector::OnEvent(collector_, CUPTI_CB_DOMAIN_DRIVER_API, id, &data);
   }
   void Launch(CUresult result = CUDA_SUCCESS) {
     Call(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_API_ENTER);
     Call(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_API_EXIT, result);
   }
 
+  uint64_t between_sites_ = 99;
   CuptiCollector* collector_ =
       CuptiCollector::Take({.count = 1, .bytes = 4096, .spare = true}, path).value();
 };
@@ -68,6 +73,34 @@ TEST_F(CuptiCollectorTest, OtherCallsAreNoLaunches) {
   Call(CUPTI_DRIVER_TRACE_CBID_cuEventRecord, CUPTI_API_ENTER);
   EXPECT_EQ(path.calls, 0U);
   EXPECT_EQ(collector_->ring().Find(5), std::nullopt);
+}
+
+TEST_F(CuptiCollectorTest, WaitsAreNotedWithTheirPaths) {
+  std::vector<HostWait> waits;
+  const int64_t before = MonotonicNow().count();
+  Call(CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize, CUPTI_API_ENTER);
+  EXPECT_EQ(path.calls, 0U);
+  Call(CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize, CUPTI_API_EXIT);
+  const int64_t after = MonotonicNow().count();
+  collector_->waits().Take(waits);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_EQ(waits[0].path, 1U);
+  EXPECT_EQ(waits[0].tid, static_cast<uint32_t>(gettid()));
+  EXPECT_LE(before, waits[0].begin_ns);
+  EXPECT_LE(waits[0].begin_ns, waits[0].end_ns);
+  EXPECT_LE(waits[0].end_ns, after);
+  EXPECT_THAT(collector_->launches().launches, ElementsAre(0, 0, 0, 0));
+}
+
+TEST_F(CuptiCollectorTest, ACopyThatIsWaitedForIsBoth) {
+  std::vector<HostWait> waits;
+  Call(CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2, CUPTI_API_ENTER);
+  Call(CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2, CUPTI_API_EXIT);
+  collector_->waits().Take(waits);
+  EXPECT_EQ(waits.size(), 1U);
+  EXPECT_THAT(collector_->launches().launches, ElementsAre(0, 0, 1, 0));
+  EXPECT_EQ(collector_->launches().captured, 0U);
+  EXPECT_NE(collector_->ring().Find(5), std::nullopt);
 }
 
 // Of CUPTI before CUDA 12.9, which crashes where it is given no buffer.

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "profiler/base/clock.h"
@@ -191,14 +193,87 @@ TEST_F(CuptiSessionTest, TimesAreOfTheMonotonicClock) {
   });
 }
 
-TEST_F(CuptiSessionTest, AGraphIsOneLaunchOfManyRecords) {
+TEST_F(CuptiSessionTest, AGraphHasThePathsOfItsLaunchAndOfItsCapture) {
   Start();
-  current = {.path = 3};
-  cupti_.LaunchGraph("node", 40);
+  current = {.path = 4};
+  const uint32_t graph = cupti_.Capture("node", 40);
+  current = {.path = 5};
+  const uint32_t ready = cupti_.Instantiate(graph, 40);
+  cupti_.DestroyGraph(graph);
+  for (const uint32_t path : {3, 6}) {
+    current = {.path = path};
+    cupti_.LaunchGraph("node", ready, 40);
+  }
+  cupti_.DestroyGraph(ready);
   Stop();
-  EXPECT_THAT(session_->Facts().launches.launches, ElementsAre(0, 1, 0, 0));
-  EXPECT_EQ(session_->Facts().unmatched, 0U);
-  EXPECT_EQ(CountByPath(), (std::map<uint32_t, uint64_t>{{3, 40}}));
+  const auto entries = Entries();
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].key.captured, 4U);
+  EXPECT_EQ(entries[1].key.captured, 4U);
+  EXPECT_EQ(CountByPath(), (std::map<uint32_t, uint64_t>{{3, 40}, {6, 40}}));
+  const CuptiFacts facts = session_->Facts();
+  EXPECT_THAT(facts.launches.launches, ElementsAre(40, 2, 0, 0));
+  EXPECT_EQ(facts.launches.captured, 40U);
+  EXPECT_EQ(facts.of_graphs, 80U);
+  EXPECT_EQ(facts.records, 80U);
+  EXPECT_EQ(facts.unmatched, 0U);
+}
+
+TEST_F(CuptiSessionTest, AGraphOfBeforeTheStartHasThePathOfItsLaunchAlone) {
+  const uint32_t graph = cupti_.Capture("node", 2);
+  Start();
+  current = {.path = 5};
+  const uint32_t ready = cupti_.Instantiate(graph, 2);
+  current = {.path = 3};
+  cupti_.LaunchGraph("node", ready, 2);
+  driver_.Launch(driver_.Kernel(5'000));
+  driver_.Synchronize();
+  Stop();
+  const auto entries = Entries();
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].key.captured, kNotCaptured);
+  EXPECT_EQ(entries[1].key.captured, std::nullopt);
+  EXPECT_EQ(CountByPath(), (std::map<uint32_t, uint64_t>{{3, 3}}));
+  EXPECT_EQ(session_->Facts().launches.captured, 0U);
+}
+
+TEST_F(CuptiSessionTest, WhatTheDeviceWaitedForIsToldByPath) {
+  Start();
+  const CUfunction kernel = driver_.Kernel(2'000'000);
+  driver_.Launch(kernel);
+  current = {.path = 9};
+  driver_.Synchronize();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  current = {.path = 2};
+  driver_.Launch(kernel);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  current = {.path = 3};
+  driver_.Launch(kernel);
+  session_->NoMoreWaits();
+  driver_.Synchronize();
+  Stop();
+  ASSERT_TRUE(session_->ReadIdle([](const IdleTime& idle) {
+    std::map<IdleCause, std::tuple<uint32_t, uint32_t, uint64_t>> found;
+    for (size_t i = 0; i < idle.size(); ++i) {
+      if (idle.key(i).cause == IdleCause::kLaunch || idle.sum(i).count == 0) continue;
+      found[idle.key(i).cause] = {idle.key(i).from, idle.key(i).to, idle.sum(i).total_ns};
+    }
+    ASSERT_EQ(found.size(), 2U);
+    const auto [waited, went_on, wait_ns] = found[IdleCause::kWait];
+    EXPECT_EQ(waited, 9U);
+    EXPECT_EQ(went_on, 2U);
+    EXPECT_GE(wait_ns, 5'000'000U);
+    const auto [before, after, host_ns] = found[IdleCause::kHost];
+    EXPECT_EQ(before, 2U);
+    EXPECT_EQ(after, 3U);
+    EXPECT_GE(host_ns, 17'000'000U);
+    ASSERT_EQ(idle.devices().size(), 1U);
+    EXPECT_EQ(idle.devices()[0].busy_ns, 6'000'000U);
+    ASSERT_EQ(idle.waits().size(), 2U);
+    EXPECT_EQ(idle.waits()[1].path, 9U);
+    EXPECT_EQ(idle.waits()[1].time.count, 1U);
+    EXPECT_GE(idle.waits()[1].time.total_ns, 1'000'000U);
+  }));
 }
 
 TEST_F(CuptiSessionTest, ALaunchThatFailsIsCountedAndHasNoRecord) {

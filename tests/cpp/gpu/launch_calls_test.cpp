@@ -30,6 +30,16 @@ TEST(LaunchCalls, AllHaveAKind) {
   for (const uint32_t id : LaunchCallIds()) EXPECT_TRUE(KindOfLaunchCall(id)) << id;
 }
 
+TEST(LaunchCalls, SomeAreWaitedForAndSomeWaitsAreNone) {
+  EXPECT_TRUE(IsWaitCall(CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize));
+  EXPECT_TRUE(IsWaitCall(CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2));
+  EXPECT_FALSE(IsWaitCall(CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2));
+  EXPECT_FALSE(IsWaitCall(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel));
+  EXPECT_FALSE(IsWaitCall(~0U));
+  EXPECT_EQ(KindOfLaunchCall(CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize), std::nullopt);
+  for (const uint32_t id : WaitCallIds()) EXPECT_TRUE(IsWaitCall(id)) << id;
+}
+
 TEST(LaunchCounts, ThreadsAddUp) {
   LaunchCounts counts;
   std::vector<std::thread> threads;

@@ -31,8 +31,17 @@ class MockCupti {
   void Launch(const char* name, uint64_t count) const {
     Find<void(const char*, uint64_t)>("mock_cupti_launch")(name, count);
   }
-  void LaunchGraph(const char* name, uint64_t kernels) const {
-    Find<void(const char*, uint64_t)>("mock_cupti_launch_graph")(name, kernels);
+  uint32_t Capture(const char* name, uint64_t kernels) const {
+    return Find<uint32_t(const char*, uint64_t)>("mock_cupti_capture")(name, kernels);
+  }
+  uint32_t Instantiate(uint32_t graph, uint64_t kernels) const {
+    return Find<uint32_t(uint32_t, uint64_t)>("mock_cupti_instantiate")(graph, kernels);
+  }
+  void DestroyGraph(uint32_t graph) const {
+    Find<void(uint32_t)>("mock_cupti_destroy_graph")(graph);
+  }
+  void LaunchGraph(const char* name, uint32_t graph, uint64_t kernels) const {
+    Find<void(const char*, uint32_t, uint64_t)>("mock_cupti_launch_graph")(name, graph, kernels);
   }
   void Record(const char* name, uint32_t correlation, uint64_t begin = 1000,
               uint64_t end = 2000) const {

@@ -23,8 +23,8 @@ using testing::MakeThread;
 using testing::MemoryRecording;
 using testing::ToText;
 
-constexpr std::array<std::string_view, 7> kGoldenFiles = {"v1",   "v1.1", "v2",  "v2.1",
-                                                          "v2.2", "v2.3", "v2.4"};
+constexpr std::array<std::string_view, 8> kGoldenFiles = {"v1",   "v1.1", "v2",   "v2.1",
+                                                          "v2.2", "v2.3", "v2.4", "v2.5"};
 constexpr std::string_view kNewest = kGoldenFiles.back();
 
 std::string GoldenPath(std::string_view name, std::string_view extension) {
@@ -148,6 +148,8 @@ struct GoldenRecording {
     gpu_.sums[2].count += ++gpu_appended_;
     gpu_.quality.graph_launches = 5;
     gpu_.quality.failed = 1;
+    gpu_.quality.captured = 7;
+    gpu_.quality.of_graphs = 8;
     gpu_.quality.unmatched = 2;
     gpu_.quality.dropped = 3;
     gpu_.quality.overflowed = 4;

@@ -63,11 +63,22 @@ class RandomGpu {
     }
     for (size_t i = 0; i < sums; ++i) record.sums.push_back(MakeSum(tables, kernels));
     for (size_t i = 0; i < 3 * sums; ++i) record.spans.push_back(MakeSpan(record));
+    const auto stack = [this, &tables] {
+      return StackId{static_cast<uint32_t>(Below(tables.stack_count()))};
+    };
+    for (size_t i = 0; i < sums; ++i) {
+      record.idles.push_back({Small(), static_cast<GpuIdleCause>(Below(kGpuIdleCauses)), stack(),
+                              stack(), Any(), Any(), Any()});
+      record.waits.push_back({stack(), Any(), Any(), Any()});
+    }
+    record.uses = {{0, Any(), Any()}, {Small(), Any(), Any()}};
     record.spans_lost = Any();
     GpuQuality& quality = record.quality;
     quality = {Any(), Any(), Any(), Any(), Any(), Any(), Any(), Any(), Any()};
     quality.duration_ns = static_cast<int64_t>(Any());
     quality.own_cpu_ns = static_cast<int64_t>(Any());
+    quality.captured = Any();
+    quality.of_graphs = Any();
     quality.source = Name(tables, 5);
     return record;
   }
@@ -241,6 +252,12 @@ TEST(StoredGpu, ThatMakesNoSenseIsRefused) {
   EXPECT_THAT(broken([](GpuRecord& r) { r.sums[2].stack = StackId{1000}; }),
               HasSubstr("an undefined stack"));
   EXPECT_THAT(broken([](GpuRecord& r) { r.quality.source = kNoString; }), HasSubstr("quality"));
+  constexpr StackId kNoStack{1000};
+  EXPECT_THAT(broken([](GpuRecord& r) { r.idles[1].from = kNoStack; }), HasSubstr("an idle time"));
+  EXPECT_THAT(broken([](GpuRecord& r) { r.idles[1].to = kNoStack; }), HasSubstr("an idle time"));
+  EXPECT_THAT(broken([](GpuRecord& r) { r.idles[0].cause = static_cast<GpuIdleCause>(6); }),
+              HasSubstr("an idle time"));
+  EXPECT_THAT(broken([](GpuRecord& r) { r.waits[0].stack = kNoStack; }), HasSubstr("a wait"));
   for (const int64_t time : {int64_t{-1}, kMaxGpuTime}) {
     EXPECT_THAT(broken([&](GpuRecord& r) { r.spans[2].begin_ns = time; }), HasSubstr("a time"));
     EXPECT_THAT(broken([&](GpuRecord& r) { r.spans[2].launch_ns = time; }), HasSubstr("a time"));
@@ -262,7 +279,8 @@ TEST(StoredGpu, ThatIsCutWithinAColumnIsRefused) {
   ASSERT_TRUE(GpuEncoder(tables, record).Encode(1 << 20, whole));
   for (const GpuColumn column :
        {kGpuQuality, kGpuDevices, kGpuKernels, kGpuSums, kGpuStacks, kGpuOccupancies, kGpuSpanSums,
-        kGpuSpanBegins, kGpuSpanTimes, kGpuSpanLaunches, kGpuSpanThreads}) {
+        kGpuSpanBegins, kGpuSpanTimes, kGpuSpanLaunches, kGpuSpanThreads, kGpuUses, kGpuIdles,
+        kGpuWaits}) {
     Columns columns = whole;
     ASSERT_FALSE(columns[column].empty());
     columns[column].pop_back();
@@ -280,6 +298,14 @@ TEST(StoredGpu, TakesNoMoreThanItsLimits) {
   EXPECT_EQ(ReadError(columns), "");
   columns[kGpuDevices].resize(3 * (kMaxGpuRows + 1));
   EXPECT_THAT(ReadError(columns), HasSubstr("more GPUs than can be"));
+  columns[kGpuDevices].clear();
+  for (const auto& [column, row] : {std::pair{kGpuUses, 3}, {kGpuIdles, 7}, {kGpuWaits, 4}}) {
+    columns[column].assign(row * kMaxGpuRows, 0);
+    EXPECT_EQ(ReadError(columns), "");
+    columns[column].resize(row * (kMaxGpuRows + 1));
+    EXPECT_THAT(ReadError(columns), HasSubstr("than can be"));
+    columns[column].clear();
+  }
   GpuRecord record;
   record.devices.resize(kMaxGpuRows + 1);
   StrobeWriter writer(MakeFile(""), "test.strobe");

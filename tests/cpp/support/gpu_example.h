@@ -79,6 +79,22 @@ inline GpuRecord MakeGpuExample(Tables& tables) {
   record.sums[3].stream = 13;
   record.sums[3].bytes = 10 * (uint64_t{64} << 20);
   record.sums[4].untimed = 1;
+  record.uses = {{.device = 0, .busy_ns = 700'000'000, .idle_ns = 1'200'000'000}};
+  const auto idle = [&record](GpuIdleCause cause, StackId from, StackId to, uint64_t count,
+                              uint64_t each_ns) {
+    record.idles.push_back({.cause = cause,
+                            .from = from,
+                            .to = to,
+                            .count = count,
+                            .total_ns = count * each_ns,
+                            .max_ns = 2 * each_ns});
+  };
+  const StackId item = MakeStack(tables, {{"<module>", 30}, {"train", 14}, {"item", 3}});
+  idle(GpuIdleCause::kHost, item, load, 10, 70'000'000);
+  idle(GpuIdleCause::kWait, item, load, 100, 3'000'000);
+  idle(GpuIdleCause::kLaunches, step, step, 10'000, 19'000);
+  idle(GpuIdleCause::kQueue, kEmptyStack, step, 5'000, 2'000);
+  record.waits = {{.stack = item, .count = 110, .total_ns = 610'000'000, .max_ns = 9'000'000}};
   record.quality = {.kernel_launches = 2'100,
                     .copies = 10,
                     .sets = 4,

@@ -120,7 +120,22 @@ inline std::string ToText(const GpuRecord& record) {
     text += fmt::format("gpu span sum {} begin {} end {} tid {} launch {} bytes {}\n", span.sum,
                         span.begin_ns, span.end_ns, span.tid, span.launch_ns, span.bytes);
   }
+  for (const GpuUse& use : record.uses) {
+    text += fmt::format("gpu use {} busy {} idle {}\n", use.device, use.busy_ns, use.idle_ns);
+  }
+  for (const GpuIdle& idle : record.idles) {
+    text += fmt::format("gpu idle device {} cause {} from {} to {} count {} total {} max {}\n",
+                        idle.device, static_cast<int>(idle.cause), ToIndex(idle.from),
+                        ToIndex(idle.to), idle.count, idle.total_ns, idle.max_ns);
+  }
+  for (const GpuWait& wait : record.waits) {
+    text += fmt::format("gpu wait stack {} count {} total {} max {}\n", ToIndex(wait.stack),
+                        wait.count, wait.total_ns, wait.max_ns);
+  }
   const GpuQuality& q = record.quality;
+  if (q.captured + q.of_graphs > 0) {
+    text += fmt::format("gpu graphs captured {} records {}\n", q.captured, q.of_graphs);
+  }
   text += fmt::format(
       "gpu quality kernels {} graphs {} copies {} sets {} failed {} records {} unmatched {} "
       "dropped {} overflowed {} duration {} own_cpu {} source {} spans lost {}\n",
