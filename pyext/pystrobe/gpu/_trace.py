@@ -9,10 +9,10 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 from pystrobe import _core
 from pystrobe._errors import GpuError
+from pystrobe.gpu._torch import WatchedBackward, WatchedProfiler
 
 # Where the packages of NVIDIA's on PyPI keep CUPTI: of CUDA 12 and before, and of 13 and later.
 _IN_PACKAGES = ("nvidia/cuda_cupti/lib", "nvidia/cu[0-9]*/lib")
@@ -60,22 +60,27 @@ class Trace:
 
     def __init__(self, *, timeline: bool) -> None:
         self._trace = _core.GpuTrace(library_paths(), _SPANS if timeline else 0)
-        self._backward = _WatchedBackward()
+        self._watched = (WatchedBackward(), WatchedProfiler())
 
     def restart(self) -> None:
         """Waits for the devices; what was done until now counts for nothing."""
-        self._backward.watch()
+        for watched in self._watched:
+            watched.watch()
         self._trace.restart()
 
     def stop(self) -> _core.GpuWork:
         """Waits for the devices, and ends."""
-        self._backward.restore()
+        self._restore()
         return self._trace.stop()
 
     def drop(self) -> None:
         """Ends; what was seen is of no interest."""
-        self._backward.restore()
+        self._restore()
         del self._trace
+
+    def _restore(self) -> None:
+        for watched in self._watched:
+            watched.restore()
 
 
 def begin_or_warn(*, timeline: bool) -> Trace | None:
@@ -94,52 +99,6 @@ def _level_of_the_caller() -> int:
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("pystrobe."):
         frame, level = frame.f_back, level + 1
     return level
-
-
-class _WatchedBackward:
-    """PyTorch runs the backward pass on threads of its own, which have no Python frames. So it is
-    noted who waits for them: in place of autograd's engine there is one that does it."""
-
-    def __init__(self) -> None:
-        self._holder: Any = None
-        self._engine: Any = None
-        self._watching: Any = None
-        self.watch()
-
-    def watch(self) -> None:
-        """Does nothing where PyTorch is not loaded, or another one than is known here."""
-        if self._watching is not None:
-            return
-        torch = sys.modules.get("torch")
-        holder: Any = getattr(getattr(torch, "autograd", None), "Variable", None)
-        engine = getattr(holder, "_execution_engine", None)
-        if not hasattr(engine, "run_backward"):
-            return
-        try:
-            watching = _watching(engine)
-        except TypeError:
-            return
-        holder._execution_engine = watching
-        self._holder, self._engine, self._watching = holder, engine, watching
-
-    def restore(self) -> None:
-        """Another tool may have put its own there since."""
-        holder = self._holder
-        if holder is not None and holder._execution_engine is self._watching:
-            holder._execution_engine = self._engine
-        self._watching = None
-
-
-def _watching(engine: Any) -> Any:
-    class WatchedEngine(type(engine)):  # type: ignore[misc]
-        def run_backward(self, *args: Any, **keywords: Any) -> Any:
-            path = _core.gpu_enter_backward()
-            try:
-                return super().run_backward(*args, **keywords)
-            finally:
-                _core.gpu_leave_backward(path)
-
-    return WatchedEngine()
 
 
 def works_of(run: Callable[[], object]) -> dict[str, int]:
