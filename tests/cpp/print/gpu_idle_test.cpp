@@ -71,7 +71,7 @@ TEST_F(GpuIdleTextTest, AGpuThatIsAlwaysBusyHasNoRows) {
   record_.idles.clear();
   record_.waits.clear();
   EXPECT_EQ(Text(),
-            "Nothing to do for 0 ns of 700 ms, from a GPU's first work to its last (0.0 %).\n");
+            "Nothing to do for 0 s of 700 ms, from a GPU's first work to its last (0.0 %).\n");
 }
 
 }  // namespace
