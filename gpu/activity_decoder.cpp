@@ -93,8 +93,9 @@ void ActivityDecoder::Add(const GpuWork& work) {
   ++counts_.records;
   if (work.captured) ++counts_.of_graphs;
   if (work.origin == kUnknownOrigin) ++counts_.unmatched;
-  sums_.Add(work);
-  idle_.Add(work);
+  to_.kernels.Add(work);
+  to_.idle.Add(work);
+  to_.ranges.Add(work);
 }
 
 void ActivityDecoder::AddKernel(const CUpti_Activity* record) {

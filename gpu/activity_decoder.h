@@ -16,6 +16,7 @@
 #include "gpu/kernel_sums.h"
 #include "gpu/launch_moments.h"
 #include "gpu/launch_ring.h"
+#include "gpu/range_projection.h"
 #include "profiler/base/clock.h"
 
 namespace pystrobe::gpu {
@@ -38,16 +39,22 @@ struct LaunchesSeen {
   const LaunchMoments& moments;
 };
 
+/// Where each work is added. All outlive the decoder.
+struct WorkSums {
+  KernelSums& kernels;
+  IdleTime& idle;
+  RangeProjection& ranges;
+};
+
 /// Records are of the layout of CUDA 12.0: later ones have more behind it. [one thread at a time]
 class ActivityDecoder {
  public:
   /// All outlive it.
-  ActivityDecoder(const CuptiApi& cupti, const LaunchesSeen& launches, KernelSums& sums,
-                  IdleTime& idle)
-      : cupti_(cupti), launches_(launches), sums_(sums), idle_(idle) {}
+  ActivityDecoder(const CuptiApi& cupti, const LaunchesSeen& launches, const WorkSums& to)
+      : cupti_(cupti), launches_(launches), to_(to) {}
 
-  /// Adds the records of one buffer to the sums and the idle time; without times where CUPTI's
-  /// clock is not to be had. Allocates only for what is new.
+  /// Adds the records of one buffer to all sums; without times where CUPTI's clock is not to be
+  /// had. Allocates only for what is new.
   void Decode(uint8_t* data, size_t bytes);
   const DecodedCounts& counts() const { return counts_; }
   /// Starts counting over; what began before `since` (CLOCK_MONOTONIC) counts for nothing.
@@ -69,8 +76,7 @@ class ActivityDecoder {
 
   const CuptiApi& cupti_;
   const LaunchesSeen launches_;
-  KernelSums& sums_;
-  IdleTime& idle_;
+  const WorkSums to_;
   std::optional<Nanoseconds> offset_;  // of the buffer that is read
   std::optional<int64_t> since_ns_;    // CLOCK_MONOTONIC
   DecodedCounts counts_;

@@ -43,8 +43,9 @@ class CuptiSession::Impl {
         flush_every_(std::max<Nanoseconds>(options.flush_every, std::chrono::milliseconds(1))),
         sums_(options.sums),
         idle_(options.idle),
-        decoder_(cupti, {collector.ring(), collector.graph_nodes(), collector.moments()}, sums_,
-                 idle_) {}
+        ranges_(options.ranges),
+        decoder_(cupti, {collector.ring(), collector.graph_nodes(), collector.moments()},
+                 {sums_, idle_, ranges_}) {}
 
   Result<void> Start();
   Result<void> Stop();
@@ -58,6 +59,10 @@ class CuptiSession::Impl {
   void ReadIdle(FunctionRef<void(const IdleTime&)> reader) const {
     const std::lock_guard lock(decode_mutex_);
     reader(idle_);
+  }
+  std::vector<RangeStreamSum> RangeSums() const {
+    const std::lock_guard lock(decode_mutex_);
+    return ranges_.Sums();
   }
 
  private:
@@ -75,9 +80,10 @@ class CuptiSession::Impl {
   const Nanoseconds flush_every_;
   CUpti_SubscriberHandle subscriber_ = nullptr;
 
-  mutable std::mutex decode_mutex_;  // of the sums and the decoder
+  mutable std::mutex decode_mutex_;  // of the sums, the ranges and the decoder
   KernelSums sums_;
   IdleTime idle_;
+  RangeProjection ranges_;
   std::vector<HostWait> taken_;  // one look's
   ActivityDecoder decoder_;
 
@@ -147,6 +153,7 @@ void CuptiSession::Impl::Restart() {
   const std::lock_guard lock(decode_mutex_);
   sums_.Clear();
   idle_.Clear();
+  ranges_.Clear();
   decoder_.Restart(MonotonicNow());
   collector_.waits().Clear();
   collector_.ForgetLaunches();
@@ -308,6 +315,11 @@ bool CuptiSession::ReadIdle(FunctionRef<void(const IdleTime&)> reader) const {
   if (CuptiCollector::IsInChild()) return false;
   impl_->ReadIdle(reader);
   return true;
+}
+
+std::vector<RangeStreamSum> CuptiSession::RangeSums() const {
+  if (CuptiCollector::IsInChild()) return {};
+  return impl_->RangeSums();
 }
 
 }  // namespace pystrobe::gpu

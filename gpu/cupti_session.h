@@ -17,6 +17,7 @@
 #include "gpu/kernel_sums.h"
 #include "gpu/launch_counts.h"
 #include "gpu/launch_path.h"
+#include "gpu/range_projection.h"
 #include "profiler/base/clock.h"
 #include "profiler/base/error.h"
 #include "profiler/base/function_ref.h"
@@ -28,6 +29,8 @@ struct CuptiOptions {
   std::vector<std::string> library_paths;
   KernelSumsOptions sums;
   IdleOptions idle;
+  /// What LaunchOrigin::range is of; outlives the session. Null: ranges are not looked at.
+  const RangeInstances* ranges = nullptr;
   size_t buffers = 16;            ///< at most ActivityBuffers::kMaxBuffers
   size_t buffer_bytes = 4 << 20;  ///< 19,000 records of kernels
   /// What has ended is read at least so often, once a millisecond at most. It is also what keeps
@@ -83,6 +86,8 @@ class CuptiSession {
   bool Read(FunctionRef<void(const KernelSums&)> reader) const;
   /// The same, of when devices had nothing to do; of all of it once it is stopped.
   bool ReadIdle(FunctionRef<void(const IdleTime&)> reader) const;
+  /// What was launched in ranges. In a child of fork() there is nothing.
+  std::vector<RangeStreamSum> RangeSums() const;
 
  private:
   class Impl;

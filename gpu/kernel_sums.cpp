@@ -11,7 +11,7 @@ namespace {
 
 uint64_t HashOf(const SumKey& key) {
   const auto pair = [](uint64_t high, uint64_t low) { return high << 32 | low; };
-  const uint64_t origin = MixBits(pair(key.origin.path, key.origin.range));
+  const uint64_t origin = MixBits(key.origin.path);
   const uint64_t captured = key.captured ? uint64_t{*key.captured} + 1 : 0;
   const uint64_t place = pair(key.stream, key.device << 2 | static_cast<uint32_t>(key.kind));
   return MixBits(origin ^ MixBits(place ^ MixBits(captured)) ^ static_cast<uint64_t>(key.kernel));
@@ -44,7 +44,7 @@ void KernelSums::Clear() {
 }
 
 void KernelSums::Add(const GpuWork& work) {
-  const uint32_t number = SumOf({.origin = work.origin,
+  const uint32_t number = SumOf({.origin = {.path = work.origin.path},
                                  .captured = work.captured,
                                  .kernel = kernels_.Intern(work.name, work.shape),
                                  .device = work.device,

@@ -7,10 +7,12 @@
 
 namespace pystrobe::gpu {
 
-/// Both are of whoever implements LaunchPath, and small: LaunchRing says how great they may be.
+/// The path is of whoever implements LaunchPath. Both are small: LaunchRing says how great they may
+/// be.
 struct LaunchOrigin {
-  uint32_t path = 0;   ///< of calls that led to the launch; 0: none, a thread of no interpreter
-  uint32_t range = 0;  ///< that the program named (NVTX, say), by name and not by time; 0: none
+  uint32_t path = 0;  ///< of calls that led to the launch; 0: none, a thread of no interpreter
+  uint32_t range =
+      0;  ///< that is open and that the program named: RangeInstances::LabelOf; 0: none
 
   bool operator==(const LaunchOrigin&) const = default;
 };

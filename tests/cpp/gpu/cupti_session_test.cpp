@@ -137,7 +137,7 @@ TEST_F(CuptiSessionTest, EveryLaunchIsARecordOfItsPath) {
   EXPECT_EQ(entries[0].sum.min_ns, 5'000U);
   EXPECT_EQ(entries[0].sum.max_ns, 5'000U);
   EXPECT_THAT(entries[0].sum.last_grid, ElementsAre(1, 1, 1));
-  EXPECT_EQ(entries[1].key.origin, (LaunchOrigin{.path = 2, .range = 9}));
+  EXPECT_EQ(entries[1].key.origin, LaunchOrigin{.path = 2});
   EXPECT_EQ(entries[1].sum.count, 50U);
   const CuptiFacts facts = session_->Facts();
   EXPECT_THAT(facts.launches.launches, ElementsAre(150, 0, 0, 0));
