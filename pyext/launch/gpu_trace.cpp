@@ -25,7 +25,11 @@ class GilReleased {
 
 }  // namespace
 
-Result<std::unique_ptr<GpuTrace>> GpuTrace::Start(const gpu::CuptiOptions& options) {
+Result<std::unique_ptr<GpuTrace>> GpuTrace::Start(const gpu::CuptiOptions& given) {
+  const auto instances = RangeTrace::Instances();
+  if (!instances) return std::unexpected(instances.error());
+  gpu::CuptiOptions options = given;
+  options.ranges = *instances;
   const auto paths = PythonPaths::OfThisProcess();
   if (!paths) return std::unexpected(paths.error());
   if (auto begun = (*paths)->Begin(); !begun) return std::unexpected(begun.error());
@@ -37,11 +41,15 @@ Result<std::unique_ptr<GpuTrace>> GpuTrace::Start(const gpu::CuptiOptions& optio
     (*paths)->End();
     return std::unexpected(session.error());
   }
-  return std::unique_ptr<GpuTrace>(new GpuTrace(**paths, *std::move(session)));
+  return std::unique_ptr<GpuTrace>(
+      new GpuTrace(**paths, *std::move(session), options.sums.max_spans));
 }
 
-GpuTrace::GpuTrace(PythonPaths& paths, std::unique_ptr<gpu::CuptiSession> session)
-    : paths_(paths), session_(std::move(session)), begin_(MonotonicNow()) {}
+// Ranges begin last and end at the same moment as the rest: none is longer than all of it.
+GpuTrace::GpuTrace(PythonPaths& paths, std::unique_ptr<gpu::CuptiSession> session, size_t max_spans)
+    : paths_(paths), session_(std::move(session)), begin_(MonotonicNow()) {
+  if (auto ranges = RangeTrace::Start(max_spans)) ranges_ = *std::move(ranges);
+}
 
 GpuTrace::~GpuTrace() {
   if (session_ == nullptr) return;
@@ -56,25 +64,42 @@ void GpuTrace::Restart() {
   const GilReleased released;
   // A device that failed does nothing more, which is as good.
   static_cast<void>(gpu::SynchronizeDevices());
-  session_->Restart();
   begin_ = MonotonicNow();
+  // Before the session, which forgets what was launched in the ranges of before.
+  if (ranges_ != nullptr) ranges_->Restart();
+  session_->Restart();
 }
 
 GpuWorkOfProcess GpuTrace::Stop() {
   GpuWorkOfProcess work{.begin = begin_};
   Result<void> done;
+  Nanoseconds end;
+  std::vector<gpu::RangeStreamSum> sums;
   {
     const GilReleased released;
     session_->NoMoreWaits();
     done = gpu::SynchronizeDevices();
-    work.record.quality.duration_ns = (MonotonicNow() - begin_).count();
+    end = MonotonicNow();
+    work.record.quality.duration_ns = (end - begin_).count();
     const auto stopped = session_->Stop();
     if (done) done = stopped;
+    sums = session_->RangeSums();
   }
   work.tables = paths_.End();
   AddRecords(*session_, work.tables, work.record);
   if (!done) AddTrouble(done.error(), work.tables, work.record);
+  if (ranges_ != nullptr) {
+    work.ranges = RangeTrace::ToRecord(ranges_->Stop(end), sums, work.tables);
+  }
   session_.reset();
+  return work;
+}
+
+GpuWorkOfProcess RangesAlone(RangeTrace& trace) {
+  const Nanoseconds end = MonotonicNow();
+  GpuWorkOfProcess work{.begin = trace.begin(), .has_gpu = false};
+  work.record.quality.duration_ns = (end - trace.begin()).count();
+  work.ranges = RangeTrace::ToRecord(trace.Stop(end), {}, work.tables);
   return work;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a GPU does for this process, by the Python calls that asked for it.
+// What a GPU does for this process, by the Python calls that asked for it and by the ranges that it
+// was asked for in.
 #pragma once
 
 #include <memory>
@@ -9,15 +10,19 @@
 #include "profiler/base/clock.h"
 #include "profiler/base/error.h"
 #include "profiler/model/gpu_record.h"
+#include "profiler/model/range_record.h"
 #include "profiler/model/tables.h"
 #include "pyext/launch/python_paths.h"
+#include "pyext/launch/range_trace.h"
 
 namespace pystrobe::launch {
 
 struct GpuWorkOfProcess {
-  Tables tables;  ///< the record's own
+  Tables tables;  ///< the records' own
   GpuRecord record;
+  RangeRecord ranges;
   Nanoseconds begin{};  ///< of its duration, by CLOCK_MONOTONIC
+  bool has_gpu = true;  ///< false: of ranges alone, the record has nothing but the duration
 };
 
 /// One at a time in a process. All of it is called with the GIL, which is given away where the
@@ -38,11 +43,16 @@ class GpuTrace {
   GpuWorkOfProcess Stop();
 
  private:
-  GpuTrace(PythonPaths& paths, std::unique_ptr<gpu::CuptiSession> session);
+  GpuTrace(PythonPaths& paths, std::unique_ptr<gpu::CuptiSession> session, size_t max_spans);
 
   PythonPaths& paths_;
   std::unique_ptr<gpu::CuptiSession> session_;
+  std::unique_ptr<RangeTrace> ranges_;  // null where others trace them
   Nanoseconds begin_;
 };
+
+/// What there is where there is no GPU, or somebody else has CUPTI: the ranges alone. Ends the
+/// trace.
+GpuWorkOfProcess RangesAlone(RangeTrace& trace);
 
 }  // namespace pystrobe::launch

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpu/nvtx_ranges.h"
 #include "profiler/base/clock.h"
 #include "profiler/base/hash.h"
 #include "profiler/model/recording.h"
@@ -92,19 +93,24 @@ Tables PythonPaths::End() {
 
 gpu::LaunchOrigin PythonPaths::Current() noexcept {
   if (seed_.load(std::memory_order_relaxed) == 0) return {};
+  const uint32_t range = gpu::NvtxRanges::Current();
   const auto tstate = reinterpret_cast<Address>(PyGILState_GetThisThreadState());
-  if (tstate == 0) return {};
-  return {.path = PathOf(tstate)};
+  if (tstate == 0) return {.range = range};
+  return OriginOf(tstate, range);
 }
 
-uint32_t PythonPaths::PathOf(Address tstate) noexcept {
+gpu::LaunchOrigin PythonPaths::OriginOf(Address tstate, uint32_t range) noexcept {
   const uint64_t seed = seed_.load(std::memory_order_acquire);
   const OwnFrames* const frames = frames_.load(std::memory_order_relaxed);
-  if (seed == 0) return 0;
+  if (seed == 0) return {};
   const auto hash = frames->Hash(tstate, seed, codes_live_.load(std::memory_order_relaxed));
-  if (!hash) return backward_.load(std::memory_order_acquire);
-  if (const auto path = memo_.Find(*hash)) return *path;
-  return Resolve(tstate, *hash);
+  if (!hash) {
+    const uint64_t backward = backward_.load(std::memory_order_acquire);
+    return {.path = static_cast<uint32_t>(backward >> 32),
+            .range = range != 0 ? range : static_cast<uint32_t>(backward)};
+  }
+  if (const auto path = memo_.Find(*hash)) return {.path = *path, .range = range};
+  return {.path = Resolve(tstate, *hash), .range = range};
 }
 
 uint32_t PythonPaths::Resolve(Address tstate, uint64_t hash) noexcept {
@@ -168,28 +174,30 @@ void PythonPaths::OnCodeFreed(Address code) {
 }
 
 uint32_t PythonPaths::EnterBackward() noexcept {
-  const uint32_t path = Current().path;
+  gpu::LaunchOrigin origin = Current();
   const std::lock_guard lock(mutex_);
-  if (session_ == nullptr || path == 0) return 0;
+  if (session_ == nullptr || origin.path == 0) return 0;
   try {
-    const StackId caller = session_->tables.stack(StackId{path}).parent;
-    in_backward_.push_back(ToIndex(session_->PushName(caller, kAutograd)));
+    const StackId caller = session_->tables.stack(StackId{origin.path}).parent;
+    origin.path = ToIndex(session_->PushName(caller, kAutograd));
+    in_backward_.push_back(origin);
   } catch (const std::bad_alloc&) {
     return 0;
   }
   PublishBackward();
-  return in_backward_.back();
+  return origin.path;
 }
 
 void PythonPaths::LeaveBackward(uint32_t path) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(in_backward_, path);
+  const auto found = std::ranges::find(in_backward_, path, &gpu::LaunchOrigin::path);
   if (found != in_backward_.end()) in_backward_.erase(found);
   PublishBackward();
 }
 
 void PythonPaths::PublishBackward() {
-  backward_.store(in_backward_.size() == 1 ? in_backward_.front() : 0, std::memory_order_release);
+  const auto origin = in_backward_.size() == 1 ? in_backward_.front() : gpu::LaunchOrigin{};
+  backward_.store(uint64_t{origin.path} << 32 | origin.range, std::memory_order_release);
 }
 
 }  // namespace pystrobe::launch

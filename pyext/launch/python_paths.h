@@ -48,8 +48,8 @@ class PythonPaths final : public gpu::LaunchPath {
   gpu::LaunchOrigin Current() noexcept override;
 
   /// The calling thread waits for threads of autograd's from now on. What they launch has its path,
-  /// while it is the only one that does, less its innermost frame, which is of ours. Returns what
-  /// Leave wants. [a thread with frames]
+  /// while it is the only one that does, less its innermost frame, which is of ours; and its range
+  /// where they have none. Returns what Leave wants. [a thread with frames]
   uint32_t EnterBackward() noexcept;
   void LeaveBackward(uint32_t path) noexcept;
 
@@ -59,7 +59,7 @@ class PythonPaths final : public gpu::LaunchPath {
   explicit PythonPaths(PathMemo memo);
   static void OnCodeFreed(Address code);
 
-  uint32_t PathOf(Address tstate) noexcept;
+  gpu::LaunchOrigin OriginOf(Address tstate, uint32_t range) noexcept;
   uint32_t Resolve(Address tstate, uint64_t hash) noexcept;
   StackId StackOf(Address tstate);
   void LookAtCodes(Session& session, Address tstate);
@@ -69,15 +69,15 @@ class PythonPaths final : public gpu::LaunchPath {
   std::atomic<uint64_t> seed_{0};
   std::atomic<bool> codes_live_{false};
   std::atomic<const OwnFrames*> frames_{nullptr};  // made once, never freed
-  // Of launches without frames, where that is known; else 0.
-  std::atomic<uint32_t> backward_{0};
+  // Of launches without frames, where that is known, the path, and below it the range; else 0.
+  std::atomic<uint64_t> backward_{0};
 
   std::mutex mutex_;  // of what follows, and of what is put into the memo
   PathMemo memo_;
   uint64_t seeds_ = 0;
   std::unique_ptr<Session> session_;
   HashSet<Address> codes_;  // of what the memo has under this seed
-  std::vector<uint32_t> in_backward_;
+  std::vector<gpu::LaunchOrigin> in_backward_;
 };
 
 }  // namespace pystrobe::launch

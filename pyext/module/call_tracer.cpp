@@ -247,7 +247,7 @@ std::unique_ptr<Recording> CallTracer::MakeRecording(double ns_per_call, std::op
 }
 
 ScopedFd CallTracer::Record(std::unique_ptr<store::Recorder> recorder, double ns_per_call) {
-  if (gpu_) {
+  if (gpu_ && gpu_->has_gpu) {
     if (auto done = recorder->AppendGpu(gpu_->tables, gpu_->record); !done) Raise(done.error());
   }
   const auto done = trace::RecordTrace(

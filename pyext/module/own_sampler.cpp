@@ -27,7 +27,7 @@ class OwnSampler::Sink final : public RecordingSink {
       const std::scoped_lock lock(owner_.mutex_);
       return std::exchange(owner_.gpu_, std::nullopt);
     }();
-    if (gpu) {
+    if (gpu && gpu->has_gpu) {
       if (auto done = to_.AppendGpu(gpu->tables, gpu->record); !done) return done;
     }
     return to_.Finish(tables, quality);

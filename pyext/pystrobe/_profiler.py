@@ -159,6 +159,9 @@ class Profiler:
         self._native = native
         self._threads: ProfilerThreads = threads
         self._gpu = gpu or mode == "gpu"
+        if self._gpu:
+            # NVTX looks for a tool when a library calls it first, which may be soon.
+            import pystrobe.gpu  # noqa: F401
         if timeline and not self._gpu:
             raise InvalidArgumentError("timeline=True without a GPU", "it is for gpu=True")
         self._timeline = timeline

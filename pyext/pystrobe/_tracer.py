@@ -128,6 +128,9 @@ class Tracer:
         self._max_depth = _depth(max_depth)
         self._clock = clock
         self._gpu = gpu
+        if gpu:
+            # NVTX looks for a tool when a library calls it first, which may be soon.
+            import pystrobe.gpu  # noqa: F401
         self._trace: Trace | None = None
         self._options = (
             engine,

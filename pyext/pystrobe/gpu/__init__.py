@@ -12,7 +12,8 @@
 >>> with gpu.range("step"):                            # for Nsight Systems, and in our own reports
 ...     train(batch)
 
-Importing it loads nothing of a GPU's, and works where there is none.
+Importing it loads nothing of a GPU's, and works where there is none. Ranges of libraries (NVTX) are
+heard of those that use them for the first time after that.
 """
 
 from pystrobe.gpu._benchmark import Benchmark, benchmark
@@ -20,7 +21,7 @@ from pystrobe.gpu._compare import Comparison, compare
 from pystrobe.gpu._devices import Device, available, devices, why_not
 from pystrobe.gpu._measure import Measurement, Summary, measure
 from pystrobe.gpu._range import range as range
-from pystrobe.gpu._range import range_pop, range_push
+from pystrobe.gpu._range import range_pop, range_push, why_no_ranges
 from pystrobe.gpu._schedule import Action, schedule
 from pystrobe.gpu._timer import Timer, synchronize, timer
 
@@ -43,5 +44,6 @@ __all__ = [
     "schedule",
     "synchronize",
     "timer",
+    "why_no_ranges",
     "why_not",
 ]

@@ -3,8 +3,39 @@
 
 from __future__ import annotations
 
-from pystrobe._core import GpuRange, gpu_range_pop, gpu_range_push
+from pystrobe._core import (
+    GpuRange,
+    gpu_hear_ranges,
+    gpu_other_range_tool,
+    gpu_range_pop,
+    gpu_range_push,
+)
+from pystrobe._errors import GpuError
 from pystrobe._region import region
+
+
+def _hear() -> str | None:
+    """Why it was in vain."""
+    try:
+        gpu_hear_ranges()
+    except GpuError as error:
+        return str(error)
+    return None
+
+
+# NVTX looks for a tool when a library calls it first, and never again.
+_in_vain = _hear()
+
+
+def why_no_ranges() -> str | None:
+    """Why the ranges that libraries of this process name by NVTX are not heard, in words; ``None``
+    where they are: those of the libraries that used NVTX for the first time after
+    ``pystrobe.gpu`` was imported."""
+    tool = gpu_other_range_tool()
+    if tool is not None:
+        return f"NVTX_INJECTION64_PATH names another tool, which hears them: {tool}"
+    return _in_vain
+
 
 # Called straight from the program: the frame that calls it is the one that has the range.
 range_push = gpu_range_push

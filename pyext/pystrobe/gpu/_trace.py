@@ -54,13 +54,20 @@ def _found_in(folders: list[str]) -> list[str]:
 class Trace:
     """From its making until :meth:`stop`.
 
-    :param timeline: of each work when it was, and when it was launched.
+    :param timeline: of each work when it was, and when it was launched; of each range when it was.
+    :param of_gpu: ``False``: ranges alone, which need no GPU.
     :raises GpuError: there is no driver or no CUPTI, or another profiler has it.
     """
 
-    def __init__(self, *, timeline: bool) -> None:
-        self._trace = _core.GpuTrace(library_paths(), _SPANS if timeline else 0)
-        self._watched = (WatchedBackward(), WatchedProfiler())
+    def __init__(self, *, timeline: bool, of_gpu: bool = True) -> None:
+        spans = _SPANS if timeline else 0
+        self._trace: _core.GpuTrace | _core.RangeTrace
+        self._watched: list[WatchedBackward | WatchedProfiler] = []
+        if of_gpu:
+            self._trace = _core.GpuTrace(library_paths(), spans)
+            self._watched = [WatchedBackward(), WatchedProfiler()]
+        else:
+            self._trace = _core.RangeTrace(spans)
 
     def restart(self) -> None:
         """Waits for the devices; what was done until now counts for nothing."""
@@ -84,12 +91,16 @@ class Trace:
 
 
 def begin_or_warn(*, timeline: bool) -> Trace | None:
-    """A trace beside something else, which goes on without where there can be none."""
+    """A trace beside something else, which goes on without where there can be none: then of ranges
+    alone."""
     try:
         return Trace(timeline=timeline)
     except GpuError as error:
         text = f"the GPU is not profiled: {error}"
         warnings.warn(text, RuntimeWarning, stacklevel=_level_of_the_caller())
+    try:
+        return Trace(timeline=timeline, of_gpu=False)
+    except GpuError:
         return None
 
 

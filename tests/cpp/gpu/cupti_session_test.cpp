@@ -14,9 +14,11 @@
 #include <tuple>
 #include <vector>
 
+#include "gpu/nvtx_ranges.h"
 #include "profiler/base/clock.h"
 #include "tests/cpp/gpu/mock_cupti.h"
 #include "tests/cpp/gpu/mock_driver.h"
+#include "tests/cpp/gpu/recorded_ranges.h"
 
 namespace pystrobe::gpu {
 namespace {
@@ -28,7 +30,11 @@ thread_local LaunchOrigin current;
 
 class ThreadsOwn : public LaunchPath {
  public:
-  LaunchOrigin Current() noexcept override { return current; }
+  LaunchOrigin Current() noexcept override {
+    LaunchOrigin origin = current;
+    if (origin.range == 0) origin.range = NvtxRanges::Current();
+    return origin;
+  }
 };
 
 class CuptiSessionTest : public testing::Test {
@@ -150,6 +156,49 @@ TEST_F(CuptiSessionTest, EveryLaunchIsARecordOfItsPath) {
   EXPECT_EQ(facts.driver_version, 13000);
   EXPECT_THAT(facts.cupti_path, HasSubstr("libcupti.so.13"));
   EXPECT_GT(facts.decoder_cpu, Nanoseconds::zero());
+}
+
+TEST_F(CuptiSessionTest, WorkIsOfTheRangesThatItIsLaunchedIn) {
+  NvtxRanges& ranges = **NvtxRanges::OfThisProcess();
+  options_.ranges = &ranges.instances();
+  Start();
+  RecordedRanges recorded;
+  ranges.Push(0, "before");
+  driver_.Launch(driver_.Kernel(5'000));
+  driver_.Synchronize();
+  ranges.Pop(0);
+  recorded.Restart();
+  session_->Restart();
+  const Stream stream = driver_.MakeStream();
+  for (int i = 0; i < 3; ++i) {
+    ranges.Push(0, "step");
+    driver_.Launch(driver_.Kernel(5'000));
+    ranges.Push(0, "copies");
+    driver_.CopyAndSet(6'000, stream);
+    ranges.Pop(0);
+    driver_.Launch(driver_.Kernel(5'000));
+    ranges.Pop(0);
+  }
+  driver_.Launch(driver_.Kernel(5'000));
+  driver_.Synchronize();
+  Stop();
+  std::map<std::string, RangeStreamSum> sums;
+  const auto found = session_->RangeSums();
+  recorded.End();
+  for (const RangeStreamSum& sum : found) {
+    const std::string stream_is = sum.busy_ns < 1'000 ? " copies" : " kernels";
+    sums[recorded.PathOf(sum.node) + stream_is] = sum;
+  }
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(sums["step kernels"].instances, 3U);
+  EXPECT_EQ(sums["step kernels"].works, 6U);
+  EXPECT_EQ(sums["step kernels"].busy_ns, 30'000U);
+  EXPECT_GE(sums["step kernels"].span_ns, 30'000U);
+  EXPECT_EQ(sums["step copies"].works, 6U);
+  EXPECT_EQ(sums["step/copies copies"].instances, 3U);
+  EXPECT_EQ(sums["step/copies copies"].works, 6U);
+  EXPECT_EQ(Entries().size(), 3U) << "of kernels by path, of copies and sets";
+  driver_.Destroy(stream);
 }
 
 TEST_F(CuptiSessionTest, CopiesAndSetsToo) {
