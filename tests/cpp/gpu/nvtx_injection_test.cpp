@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NVTX's own headers, as a library that uses them, call what is tested: this program has it built
-// in, which they know as well as a path in the environment (tests/python/test_gpu_ranges.py has
-// that).
-#define NVTX_STATIC_INJECTION_IMPL
+// in (built_in_injection.cpp); tests/python/test_gpu_ranges.py has it by its path.
 #include "gpu/nvtx_injection.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +20,6 @@
 #include "tests/cpp/gpu/recorded_ranges.h"
 
 extern "C" int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table);
-NvtxInitializeInjectionNvtxFunc_t InitializeInjectionNvtx2_fnptr = &InitializeInjectionNvtx2;
 
 namespace pystrobe::gpu {
 namespace {

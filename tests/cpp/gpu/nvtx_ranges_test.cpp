@@ -166,7 +166,8 @@ TEST_F(NvtxRangesTest, SpansAreTheLastOnes) {
     EXPECT_EQ(recorded.PathOf(found.spans[i].node), std::to_string(6 + i));
     EXPECT_EQ(found.spans[i].tid, static_cast<uint32_t>(gettid()));
     EXPECT_LE(found.spans[i].begin_ns, found.spans[i].end_ns);
-    if (i > 0) EXPECT_LE(found.spans[i - 1].end_ns, found.spans[i].begin_ns);
+    const size_t last = i == 0 ? 0 : i - 1;
+    EXPECT_LE(found.spans[last].end_ns, found.spans[i].end_ns);
   }
 }
 

@@ -98,7 +98,9 @@ TEST_F(RangeInstancesTest, ThreadsAtOnce) {
         }
         instances_.End(number);
         const auto other = instances_.Find(number + 1);
-        if (other) ASSERT_EQ(other->node, other->parent);
+        if (other) {
+          ASSERT_EQ(other->node, other->parent);
+        }
       }
     });
   }

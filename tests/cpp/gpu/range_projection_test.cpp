@@ -15,14 +15,15 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
+struct Place {
+  uint32_t stream = 7;
+  uint32_t device = 0;
+};
+
 class RangeProjectionTest : public testing::Test {
  protected:
   RangeProjectionTest() : instances_(*RangeInstances::Make()) {}
 
-  struct Place {
-    uint32_t stream = 7;
-    uint32_t device = 0;
-  };
   static GpuWork Work(uint32_t instance, int64_t begin_ns, int64_t end_ns, Place place = {}) {
     return {.device = place.device,
             .stream = place.stream,
