@@ -15,11 +15,11 @@ namespace pystrobe {
 struct NamedRange {
   static constexpr uint32_t kNoParent = ~uint32_t{0};
 
-  uint32_t parent = kNoParent;     ///< index into RangeRecord::ranges, less than its own
+  uint32_t parent = kNoParent;  ///< index into RangeRecord::ranges, less than its own
   StringId name = kEmptyString;
   StringId domain = kEmptyString;  ///< of NVTX; empty: the default one
   uint64_t count = 0;              ///< times that it began
-  uint64_t host_ns = 0;            ///< from begin to end, of all; what was open at the end, until then
+  uint64_t host_ns = 0;  ///< from begin to end, of all; what was open at the end, until then
 
   friend bool operator==(const NamedRange&, const NamedRange&) = default;
 };
@@ -49,11 +49,11 @@ struct RangeSpan {
 
 /// Ids are of the tables that it comes with.
 struct RangeRecord {
-  std::vector<NamedRange> ranges;       ///< no two of one parent, name and domain
-  std::vector<RangeOnStream> streams;   ///< no two of one range, device and stream
-  std::vector<RangeSpan> spans;         ///< with a timeline: the last ones, in the order they ended in
-  uint64_t spans_lost = 0;              ///< older ones, for which there was no room
-  uint64_t overflowed = 0;              ///< begins that stand under a name for all there is no room for
+  std::vector<NamedRange> ranges;      ///< no two of one parent, name and domain
+  std::vector<RangeOnStream> streams;  ///< no two of one range, device and stream
+  std::vector<RangeSpan> spans;  ///< with a timeline: the last ones, in the order they ended in
+  uint64_t spans_lost = 0;       ///< older ones, for which there was no room
+  uint64_t overflowed = 0;       ///< begins that stand under a name for all there is no room for
 
   friend bool operator==(const RangeRecord&, const RangeRecord&) = default;
 };
