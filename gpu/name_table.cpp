@@ -4,7 +4,7 @@
 namespace pystrobe::gpu {
 
 Result<NameTable> NameTable::Make(uint32_t max, std::string_view other) {
-  auto by_number = LazyArray<const std::string*>::Make(max);
+  auto by_number = LazyArray<Entry>::Make(max);
   if (!by_number) return Wrap(by_number.error(), "remembering names");
   NameTable table(*std::move(by_number));
   table.Intern("");
@@ -24,14 +24,14 @@ uint32_t NameTable::Intern(std::string_view text) {
     texts_.pop_back();
     throw;
   }
-  std::atomic_ref(by_number_[number]).store(&kept, std::memory_order_release);
+  std::atomic_ref(by_number_[number].text).store(&kept, std::memory_order_release);
   return static_cast<uint32_t>(number);
 }
 
 std::string_view NameTable::text(uint32_t number) const {
   if (number >= by_number_.capacity()) return {};
   // C++23 has no atomic_ref of a const object yet.
-  auto& place = const_cast<const std::string*&>(by_number_[number]);
+  auto& place = const_cast<const std::string*&>(by_number_[number].text);
   const std::string* const text = std::atomic_ref(place).load(std::memory_order_acquire);
   return text != nullptr ? std::string_view(*text) : std::string_view();
 }

@@ -36,12 +36,16 @@ class NameTable {
   std::mutex& mutex() { return *mutex_; }
 
  private:
-  explicit NameTable(LazyArray<const std::string*> by_number)
+  struct Entry {
+    const std::string* text;  // null: not given yet
+  };
+
+  explicit NameTable(LazyArray<Entry> by_number)
       : by_number_(std::move(by_number)), mutex_(std::make_unique<std::mutex>()) {}
 
-  LazyArray<const std::string*> by_number_;  // read without the lock
-  std::unique_ptr<std::mutex> mutex_;        // of what follows
-  std::deque<std::string> texts_;            // they stay where they are
+  LazyArray<Entry> by_number_;         // read without the lock
+  std::unique_ptr<std::mutex> mutex_;  // of what follows
+  std::deque<std::string> texts_;      // they stay where they are
   HashMap<std::string_view, uint32_t> numbers_;
 };
 

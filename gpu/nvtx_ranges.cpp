@@ -41,19 +41,25 @@ struct RangesOfEndedThread {
   }
 };
 
-// Nothing has changed where it throws.
-void ThreadRanges::Add(uint32_t domain, uint64_t id, std::string_view name) {
-  if (size_ == open_.size()) open_.emplace_back();
-  Open& range = open_[size_];
-  range.name = name;
-  range.domain = domain;
-  range.id = id;
-  if (recorder_ != nullptr) {
-    const auto* const within = size_ == 0 ? nullptr : &open_[size_ - 1].recorded;
-    range.recorded = recorder_->Begin(within, domain, name);
+// False where there is no room or no memory.
+bool ThreadRanges::Add(uint32_t domain, uint64_t id, std::string_view name) noexcept {
+  if (size_ >= kMaxOpen) return false;
+  try {
+    if (size_ == open_.size()) open_.emplace_back();
+    Open& range = open_[size_];
+    range.name = name;
+    range.domain = domain;
+    range.id = id;
+    if (recorder_ != nullptr) {
+      const auto* const within = size_ == 0 ? nullptr : &open_[size_ - 1].recorded;
+      range.recorded = recorder_->Begin(within, domain, name);
+    }
+  } catch (const std::bad_alloc&) {
+    return false;
   }
   ++size_;
   Publish();
+  return true;
 }
 
 void ThreadRanges::CloseAt(size_t i, Nanoseconds now) {
@@ -171,7 +177,7 @@ ThreadRanges* NvtxRanges::Enter() {
   ranges->has_ended_ = false;
   ranges->recorder_ = running_ != 0 ? recorder_.get() : nullptr;
   ranges_of_thread = ranges;
-  static thread_local RangesOfEndedThread ended;
+  static thread_local const RangesOfEndedThread ended;
   static_cast<void>(ended);
   return ranges;
 }
@@ -201,15 +207,11 @@ int NvtxRanges::Push(uint32_t domain, std::string_view name) noexcept {
   const std::lock_guard lock(ranges->mutex_);
   ThreadRanges::Depth& depth = ranges->depths_[domain];
   const auto level = static_cast<int>(depth.open + depth.deeper);
-  if (ranges->size_ < ThreadRanges::kMaxOpen && depth.deeper == 0) {
-    try {
-      ranges->Add(domain, 0, Cut(name));
-      ++depth.open;
-      return level;
-    } catch (const std::bad_alloc&) {  // as one that is too deep
-    }
+  if (depth.deeper == 0 && ranges->Add(domain, 0, Cut(name))) {
+    ++depth.open;
+  } else {
+    ++depth.deeper;
   }
-  ++depth.deeper;
   return level;
 }
 
@@ -232,15 +234,9 @@ uint64_t NvtxRanges::Start(uint32_t domain, std::string_view name) noexcept {
   ThreadRanges* const ranges = OfThread();
   if (ranges == nullptr) return 0;
   const std::lock_guard lock(ranges->mutex_);
-  if (ranges->size_ >= ThreadRanges::kMaxOpen) return 0;
   const uint64_t id =
       ranges->number_ << kIdBits | (next_id_.fetch_add(1, std::memory_order_relaxed) & kIdMask);
-  try {
-    ranges->Add(domain, id, Cut(name));
-  } catch (const std::bad_alloc&) {
-    return 0;
-  }
-  return id;
+  return ranges->Add(domain, id, Cut(name)) ? id : 0;
 }
 
 void NvtxRanges::End(uint64_t id) noexcept {

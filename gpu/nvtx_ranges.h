@@ -49,7 +49,7 @@ class ThreadRanges {
   };
 
   // All with the lock.
-  void Add(uint32_t domain, uint64_t id, std::string_view name);
+  bool Add(uint32_t domain, uint64_t id, std::string_view name) noexcept;
   void CloseAt(size_t i, Nanoseconds now);
   bool ClosePushed(uint32_t domain, Nanoseconds now);
   bool CloseStarted(uint64_t id, Nanoseconds now);

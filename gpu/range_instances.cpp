@@ -38,7 +38,7 @@ uint32_t RangeInstances::Begin(uint32_t node, uint32_t parent) {
   for (int i = 0; i < kTries; ++i) {
     const uint32_t number = next_.fetch_add(1, std::memory_order_relaxed);
     if (LabelOf(number) == 0) continue;
-    Slot& slot = slots_[number & mask];
+    const Slot& slot = slots_[number & mask];
     uint64_t whose = Word(slot.whose).load(std::memory_order_relaxed);
     if (whose == kBeingWritten) continue;
     const bool is_open = whose != 0 && High(whose) == Low(whose);

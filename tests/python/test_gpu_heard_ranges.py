@@ -50,14 +50,14 @@ def use():
 """
 
 FOUND = {
-    "NVTX:step": 3,
-    "NVTX:step/library:decorated": 3,
-    "NVTX:step/library:decorated/library:inside": 3,
-    "NVTX:step/library:pushed": 3,
-    "NVTX:step/library:pushed/pystrobe:own": 3,
-    "NVTX:step/NVTX:H\u00f6he \u20ac \U0001f600": 3,
+    "step": 3,
+    "step/library:decorated": 3,
+    "step/library:decorated/library:inside": 3,
+    "step/library:pushed": 3,
+    "step/library:pushed/pystrobe:own": 3,
+    "step/H\u00f6he \u20ac \U0001f600": 3,
     "library:started": 3,
-    "library:started/NVTX:within": 3,
+    "library:started/within": 3,
 }
 
 
@@ -103,9 +103,9 @@ say([heard.counts(work), len({tid for _, tid in heard.spans(work)})])
 """,
         driver=False,
     )
-    each = {f"NVTX:thread {i}": 1 for i in range(4)}
-    inside = {f"{path}/NVTX:inside": 100 for path in each}
-    assert found == {"NVTX:main": 1, **each, **inside}
+    each = {f"thread {i}": 1 for i in range(4)}
+    inside = {f"{path}/inside": 100 for path in each}
+    assert found == {"main": 1, **each, **inside}
     assert spans == 5
 
 
@@ -128,14 +128,14 @@ with warnings.catch_warnings(record=True):
         use()
     with pystrobe.Tracer(gpu=True):
         use()
-own = {path.replace("NVTX:before/", ""): n for path, n in heard.counts(work).items()}
-assert heard.host_ns(work)["NVTX:before"] > 20_000_000
+own = {path.removeprefix("before/"): n for path, n in heard.counts(work).items()}
+assert heard.host_ns(work)["before"] > 20_000_000
 say([[str(w.message)[:27] for w in caught], own, [second is None, profiler.profile.gpu is None]])
 """,
         driver=False,
     )
     assert warned == ["the GPU is not profiled: th"] * 2
-    assert found == {"NVTX:before": 1, **FOUND}
+    assert found == {"before": 1, **FOUND}
     assert again == [True, True]
 
 
@@ -163,14 +163,14 @@ say([heard.on_devices(work), heard.counts(work)])
     )
     busy = {path: [one[0], one[1], one[3]] for path, one in found.items()}
     assert busy == {
-        "NVTX:step": [3, 12, 120_000],
-        "NVTX:step/library:forward": [3, 6, 75_000],
-        "NVTX:step/pystrobe:own": [3, 3, 30_000],
-        "NVTX:later": [1, 1, 1_000],
+        "step": [3, 12, 120_000],
+        "step/library:forward": [3, 6, 75_000],
+        "step/pystrobe:own": [3, 3, 30_000],
+        "later": [1, 1, 1_000],
     }
     assert all(span >= busy for _, _, span, busy in found.values())
-    assert found["NVTX:step/pystrobe:own"][2] == 30_000, "of one kernel each"
-    assert counts["NVTX:step/NVTX:empty"] == 3
+    assert found["step/pystrobe:own"][2] == 30_000, "of one kernel each"
+    assert counts["step/empty"] == 3
 
 
 def test_what_autograds_threads_launch_is_of_the_range_that_waits_for_them() -> None:
@@ -189,7 +189,7 @@ work = trace.stop()
 say(heard.on_devices(work))
 """
     )
-    assert {path: one[:2] for path, one in found.items()} == {"NVTX:backward": [1, 4]}
+    assert {path: one[:2] for path, one in found.items()} == {"backward": [1, 4]}
 
 
 def test_a_restart_forgets_what_was_launched_before() -> None:
@@ -207,8 +207,8 @@ say(heard.on_devices(trace.stop()))
 """
     )
     assert {path: one[:2] for path, one in found.items()} == {
-        "NVTX:outer": [1, 1],
-        "NVTX:outer/NVTX:after": [1, 1],
+        "outer": [1, 1],
+        "outer/after": [1, 1],
     }
 
 
@@ -255,13 +255,12 @@ for _ in range(1000):
     with nvtx.annotate("in the child", domain="library"):
         pass
 nvtx.end_range(nvtx.start_range("started"))
-loaded = [line for line in open("/proc/self/maps") if path in line]
-print(os.path.basename(path).split(".")[0], len(loaded), "pystrobe" in sys.modules)
+print(os.path.basename(path).split(".")[0], "pystrobe" in sys.modules)
 """
 
 
 def test_a_child_that_inherits_the_variable_is_unharmed() -> None:
-    """What it loads says that it has no use of it, and is unloaded."""
+    """What it loads says that it has no use of it."""
     said = heard(
         f"""
 child = subprocess.run([sys.executable, "-c", {CHILD!r}], capture_output=True, text=True)
@@ -269,7 +268,7 @@ say([child.returncode, child.stdout, child.stderr, "NVTX_INJECTION64_PATH" in os
 """,
         driver=False,
     )
-    assert said == [0, "_core 0 False\n", "", False]
+    assert said == [0, "_core False\n", "", False]
 
 
 def test_a_child_that_imports_pystrobe_hears_its_own() -> None:
