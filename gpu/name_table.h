@@ -7,9 +7,11 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "profiler/base/error.h"
 #include "profiler/base/hash_map.h"

@@ -3,8 +3,6 @@
 // The ranges that are open in each thread of this process, of whatever library opened them.
 #pragma once
 
-#include <sys/types.h>
-
 #include <array>
 #include <atomic>
 #include <cstddef>

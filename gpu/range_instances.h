@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "gpu/launch_ring.h"
 #include "profiler/base/error.h"
