@@ -61,4 +61,13 @@ GpuRecord TranslateGpu(GpuRecord record, const Tables& from, Tables& to) {
   return record;
 }
 
+RangeRecord TranslateRanges(RangeRecord record, const Tables& from, Tables& to) {
+  Translator translator(from, to);
+  for (NamedRange& range : record.ranges) {
+    range.name = translator.Of(range.name);
+    range.domain = translator.Of(range.domain);
+  }
+  return record;
+}
+
 }  // namespace pystrobe

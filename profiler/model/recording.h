@@ -18,6 +18,7 @@
 #include "profiler/model/call_event.h"
 #include "profiler/model/deadline_series.h"
 #include "profiler/model/gpu_record.h"
+#include "profiler/model/range_record.h"
 #include "profiler/model/sample.h"
 #include "profiler/model/tables.h"
 
@@ -151,6 +152,9 @@ class RecordingSource {
   virtual Result<void> ForEachCall(CallVisitor visit) const = 0;
   /// What a GPU did; null where nobody asked. Ids are of tables(). As long as this lives.
   virtual const GpuRecord* gpu() const { return nullptr; }
+  /// The ranges that the program named; null where nobody asked. Ids are of tables(). As long as
+  /// this lives.
+  virtual const RangeRecord* ranges() const { return nullptr; }
 };
 
 }  // namespace pystrobe

@@ -92,6 +92,8 @@ class GpuDecoder {
   /// What came; ids are of tables(). Last.
   GpuRecord TakeRecord() { return std::move(record_); }
   const Tables& tables() const { return tables_; }
+  /// What is left of the limits for other records.
+  DefinitionLimits Left() const { return definitions_.Left(tables_); }
 
  private:
   Result<void> DecodeDevices(ByteSpan column);

@@ -128,7 +128,20 @@ Result<void> Recorder::AppendCalls(const Tables& tables, ThreadIndex thread,
 }
 
 Result<void> Recorder::AppendGpu(const Tables& gpu_tables, const GpuRecord& record) {
-  auto appended = writer_->AppendGpu(gpu_tables, record);
+  return AppendOrHold(writer_->AppendGpu(gpu_tables, record), [&] {
+    auto& held = held_gpu_.emplace();
+    held.record = TranslateGpu(record, gpu_tables, held.tables);
+  });
+}
+
+Result<void> Recorder::AppendRanges(const Tables& tables, const RangeRecord& record) {
+  return AppendOrHold(writer_->AppendRanges(tables, record), [&] {
+    auto& held = held_ranges_.emplace();
+    held.record = TranslateRanges(record, tables, held.tables);
+  });
+}
+
+Result<void> Recorder::AppendOrHold(Result<void> appended, FunctionRef<void()> hold) {
   if (appended || appended.error().code == ErrorCode::kInvalidArgument) return appended;
   if (failure_) {
     LoseSome();
@@ -136,8 +149,7 @@ Result<void> Recorder::AppendGpu(const Tables& gpu_tables, const GpuRecord& reco
   }
   // Moves with the samples, whose tables are not at hand here: the writer takes no more of them.
   stop_ = true;
-  HeldGpu& held = held_gpu_.emplace();
-  held.record = TranslateGpu(record, gpu_tables, held.tables);
+  hold();
   return {};
 }
 
@@ -203,7 +215,8 @@ Result<void> Recorder::CopyToMemory(int full, const Tables& tables, const Qualit
   }
   flush();
   recent_.clear();
-  return appended ? CopyGpu(file ? file->get() : nullptr) : appended;
+  if (appended) appended = CopyGpu(file ? file->get() : nullptr);
+  return appended ? CopyRanges(file ? file->get() : nullptr) : appended;
 }
 
 Result<void> Recorder::CopyGpu(const StrobeFile* file) {
@@ -212,6 +225,12 @@ Result<void> Recorder::CopyGpu(const StrobeFile* file) {
   Tables tables;
   const GpuRecord record = TranslateGpu(*file->gpu(), file->tables(), tables);
   return writer_->AppendGpu(tables, record);
+}
+
+Result<void> Recorder::CopyRanges(const StrobeFile* file) {
+  if (held_ranges_) return writer_->AppendRanges(held_ranges_->tables, held_ranges_->record);
+  if (file == nullptr || file->ranges() == nullptr) return {};
+  return writer_->AppendRanges(file->tables(), *file->ranges());
 }
 
 ScopedFd Recorder::TakeFd() { return most_.valid() ? std::move(most_) : writer_->TakeFd(); }

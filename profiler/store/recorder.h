@@ -12,6 +12,7 @@
 #include <string>
 
 #include "profiler/base/error.h"
+#include "profiler/base/function_ref.h"
 #include "profiler/base/scoped_fd.h"
 #include "profiler/model/recording.h"
 #include "profiler/store/strobe.h"
@@ -45,6 +46,7 @@ class Recorder final : public TimelineSink {
                            std::span<const CallEvent> calls) override;
   /// As StrobeWriter's.
   Result<void> AppendGpu(const Tables& gpu_tables, const GpuRecord& record);
+  Result<void> AppendRanges(const Tables& tables, const RangeRecord& record);
   Result<void> Finish(const Tables& tables, const Quality& quality) override;
   void Expect(const DeadlineSeries& series) override;
 
@@ -68,8 +70,11 @@ class Recorder final : public TimelineSink {
   void ForgetOld();
   Result<void> MoveToMemory(const Error& error, const Tables& tables, const Quality& so_far);
   Result<void> CopyToMemory(int full, const Tables& tables, const Quality& so_far);
-  /// The record that is held, else the last that `file` has.
+  /// Whether a record was taken, or is held; else why not. `hold` keeps it until there is memory.
+  Result<void> AppendOrHold(Result<void> appended, FunctionRef<void()> hold);
+  /// The records that are held, else the last that `file` has.
   Result<void> CopyGpu(const StrobeFile* file);
+  Result<void> CopyRanges(const StrobeFile* file);
 
   std::string name_;
   std::atomic<bool>& stop_;
@@ -85,12 +90,14 @@ class Recorder final : public TimelineSink {
   // The youngest samples: those that a writer may still hold back when its file fails.
   std::deque<Sample> recent_;
   uint64_t recent_begin_ = 0;  // number in the recording of recent_.front()
-  struct HeldGpu {
+  template <typename Record>
+  struct Held {
     Tables tables;
-    GpuRecord record;
+    Record record;
   };
   // What the file did not take, until there is memory for it.
-  std::optional<HeldGpu> held_gpu_;
+  std::optional<Held<GpuRecord>> held_gpu_;
+  std::optional<Held<RangeRecord>> held_ranges_;
 };
 
 }  // namespace pystrobe::store

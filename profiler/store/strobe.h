@@ -38,6 +38,8 @@ class StrobeWriter final : public TimelineSink {
   /// What a GPU did until now, with the tables that its ids are of: others than those of samples.
   /// Between Begin and Finish, beside Append. The last whole one counts.
   Result<void> AppendGpu(const Tables& gpu_tables, const GpuRecord& record);
+  /// The ranges that the program named until now, the same way.
+  Result<void> AppendRanges(const Tables& tables, const RangeRecord& record);
   Result<void> Finish(const Tables& tables, const Quality& quality) override;
   void Expect(const DeadlineSeries& series) override;
 
@@ -66,6 +68,7 @@ class StrobeFile final : public RecordingSource {
   Result<void> ForEachSample(FunctionRef<void(const Sample&)> visit) const override;
   Result<void> ForEachCall(CallVisitor visit) const override;
   const GpuRecord* gpu() const override;
+  const RangeRecord* ranges() const override;
 
   /// Empty for a whole file; else one line: what is missing and from which byte on.
   const std::string& cut_off() const;

@@ -13,6 +13,7 @@
 //   type 'D'  data: about a second of definitions, samples and quality, in the columns below
 //   type 'c'  calls: of a timeline, in columns told below
 //   type 'g'  what a GPU did: one or more blocks are a record, which is self-contained
+//   type 'n'  ranges that a program named: one or more blocks are a record, as of a GPU
 //   type 'p'  padding: zeros, which make the file as large as its definitions want it: LimitsFor()
 //   type 'E'  end: the last block; the final Quality, in its column
 //   others    lower case: skipped; upper case: the reader stops, the file is newer than it
@@ -93,6 +94,17 @@
 //                    last one; varint count, total_ns, max_ns
 //   kGpuWaits        zigzag stack minus the last one's; varint count, total_ns, max_ns
 //
+// Ranges: strings in the columns of data blocks, their ids those of the record alone, and rows
+//   kRangeQuality    in the last block of a record, and no other: varint spans lost, overflowed
+//   kRangeRows       varint its number minus that of its parent, 0: it has none; varint name and
+//                    domain, strings; varint count, host_ns
+//   kRangeStreams    zigzag range minus that of the row before; varint device, stream, instances,
+//                    span_ns, busy_ns, works
+//   kRangeSpans      for each time that one was open: varint range
+//   kRangeSpanEnds   zigzag end_ns minus that of the span before
+//   kRangeSpanTimes  zigzag duration minus that of the last span of the same range
+//   kRangeSpanThreads  zigzag tid minus that of the span before
+//
 // A recency list has the last distinct values used, most recent first, at most kCalleeListSize or
 // kStackListSize of them. Using a value, in the list or not, moves it to the front.
 //
@@ -121,6 +133,7 @@ enum class BlockType : uint8_t {
   kData = 'D',
   kCalls = 'c',
   kGpu = 'g',
+  kRanges = 'n',
   kPadding = 'p',
   kEnd = 'E',
 };
@@ -178,6 +191,17 @@ enum GpuColumn : uint8_t {
   kColumnCount,
 };
 
+/// Of blocks of type kRanges, as GpuColumn.
+enum RangeColumn : uint8_t {
+  kRangeQuality = kQualityColumn,
+  kRangeRows = kGroups,
+  kRangeStreams,
+  kRangeSpans,
+  kRangeSpanEnds,
+  kRangeSpanTimes,
+  kRangeSpanThreads,
+};
+
 /// Values of kCallMoves.
 inline constexpr uint8_t kCallReturns = 0;
 inline constexpr uint8_t kCallsAgain = 1;
@@ -201,8 +225,10 @@ inline constexpr size_t kMaxCallEventsPerBlock = 1 << 17;
 inline constexpr size_t kMaxGpuRows =
     1 << 18;  ///< of a record: devices, kernels, sums, idles, waits, each
 inline constexpr size_t kMaxGpuSpans = 1 << 20;
-/// Moments and durations of spans are below it, in ns, so that what is reckoned with them is
-/// defined.
+inline constexpr size_t kMaxRanges = 1 << 18;  ///< of a record: ranges, and rows of streams, each
+inline constexpr size_t kMaxRangeSpans = 1 << 20;
+/// Moments and durations of spans, of both kinds, are below it, in ns, so that what is reckoned
+/// with them is defined.
 inline constexpr int64_t kMaxGpuTime = int64_t{1} << 61;
 /// What a reader takes of a file of so many bytes. Stacks are what can be packed densest: those of
 /// a recursion 1000 deep, entered from ever new places, come to 100 in a byte. There are only so

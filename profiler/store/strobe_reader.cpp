@@ -11,6 +11,7 @@
 #include "profiler/store/definitions.h"
 #include "profiler/store/facts.h"
 #include "profiler/store/gpu_blocks.h"
+#include "profiler/store/range_blocks.h"
 #include "profiler/store/samples.h"
 #include "profiler/store/strobe.h"
 
@@ -37,6 +38,19 @@ Result<size_t> ReadAt(int fd, uint64_t offset, std::span<uint8_t> buffer, const 
 struct BlockRange {
   uint64_t begin = kFileHeaderSize;
   uint64_t end = kFileHeaderSize;
+};
+
+/// Where records of one type are.
+struct RecordPlace {
+  std::optional<uint64_t> begin;   ///< of one whose end has not come
+  std::optional<BlockRange> last;  ///< the last whole one
+
+  void Take(uint64_t block_begin, uint64_t block_end, bool is_last) {
+    if (!begin) begin = block_begin;
+    if (!is_last) return;
+    last = BlockRange{*begin, block_end};
+    begin.reset();
+  }
 };
 
 struct Block {
@@ -147,6 +161,7 @@ class StrobeFile::Impl {
   const Tables& tables() const { return tables_; }
   const Quality& quality() const { return quality_; }
   const GpuRecord* gpu() const { return gpu_ ? &*gpu_ : nullptr; }
+  const RangeRecord* ranges() const { return ranges_ ? &*ranges_ : nullptr; }
   const std::string& cut_off() const { return cut_off_; }
 
  private:
@@ -154,16 +169,16 @@ class StrobeFile::Impl {
   /// Takes what comes after the head, up to the end or the first damage.
   Result<void> LoadBlocks(BlockScanner& scanner, BlockUnpacker& unpacker,
                           DefinitionDecoder& decoder);
-  /// Decodes the last whole record of a GPU, once all other definitions are there.
-  Result<void> LoadGpu(DefinitionLimits left);
+  /// Decode the last whole record, once all other definitions are there; `left` for those of the
+  /// record, and then what is left beside them.
+  Result<void> LoadGpu(DefinitionLimits& left);
+  Result<void> LoadRanges(DefinitionLimits left);
   /// Calls `decode` with the unpacked blocks of this type, of those in `range`.
   Result<void> ForEachBlock(BlockType type, BlockRange range,
                             FunctionRef<Result<void>(const BlockUnpacker&)> decode) const;
   BlockRange Taken() const { return {.end = end_}; }
   /// Takes a data or end block. Fails when it cannot be understood.
   Result<void> LoadBlock(const Block& block, BlockUnpacker& unpacker, DefinitionDecoder& decoder);
-  /// Notes where records of a GPU begin and end.
-  Result<void> FindGpu(const Block& block, BlockUnpacker& unpacker);
   /// Fails where all that is to be unpacked is more than can be in earnest.
   Result<void> CountUnpacked(const Block& block);
 
@@ -174,8 +189,8 @@ class StrobeFile::Impl {
   Tables tables_;
   Quality quality_;
   std::optional<GpuRecord> gpu_;
-  std::optional<uint64_t> gpu_begin_;   // of a record whose end has not come
-  std::optional<BlockRange> last_gpu_;  // of the last whole record
+  std::optional<RangeRecord> ranges_;
+  RecordPlace gpu_place_, ranges_place_;
   std::string cut_off_;
   uint64_t most_unpacked_ = 0;
   uint64_t unpacked_ = 0;  // what those blocks come to
@@ -207,7 +222,9 @@ Result<void> StrobeFile::Impl::Load() {
   most_unpacked_ = MostUnpackedFor(size);
   end_ = scanner.offset();
   if (auto loaded = LoadBlocks(scanner, unpacker, decoder); !loaded) return loaded;
-  return LoadGpu(decoder.Left(tables_));
+  DefinitionLimits left = decoder.Left(tables_);
+  if (auto loaded = LoadGpu(left); !loaded) return loaded;
+  return LoadRanges(left);
 }
 
 Result<void> StrobeFile::Impl::LoadBlocks(BlockScanner& scanner, BlockUnpacker& unpacker,
@@ -252,35 +269,46 @@ Result<void> StrobeFile::Impl::LoadHead(BlockScanner& scanner, BlockUnpacker& un
 Result<void> StrobeFile::Impl::LoadBlock(const Block& block, BlockUnpacker& unpacker,
                                          DefinitionDecoder& decoder) {
   if (auto done = CountUnpacked(block); !done) return done;
-  if (block.type == static_cast<uint8_t>(BlockType::kGpu)) return FindGpu(block, unpacker);
-  const bool end = block.type == static_cast<uint8_t>(BlockType::kEnd);
-  if (!end && block.type != static_cast<uint8_t>(BlockType::kData)) {
+  const auto is = [&block](BlockType type) { return block.type == static_cast<uint8_t>(type); };
+  const bool end = is(BlockType::kEnd);
+  if (!end && !is(BlockType::kData) && !is(BlockType::kGpu) && !is(BlockType::kRanges)) {
     if (!MayBeSkipped(block.type)) cut_off_ = NewerBlock(block);
     return {};
   }
   if (auto done = unpacker.Unpack(block.payload); !done) return done;
+  if (is(BlockType::kGpu)) {
+    gpu_place_.Take(block.begin, block.end, GpuDecoder::IsLast(unpacker));
+    return {};
+  }
+  if (is(BlockType::kRanges)) {
+    ranges_place_.Take(block.begin, block.end, RangeDecoder::IsLast(unpacker));
+    return {};
+  }
   if (auto done = decoder.Decode(unpacker, tables_); !done) return done;
   if (auto done = ParseQuality(unpacker.column(kQualityColumn), quality_); !done) return done;
   quality_.complete = end;
   return {};
 }
 
-Result<void> StrobeFile::Impl::FindGpu(const Block& block, BlockUnpacker& unpacker) {
-  if (auto done = unpacker.Unpack(block.payload); !done) return done;
-  if (!gpu_begin_) gpu_begin_ = block.begin;
-  if (!GpuDecoder::IsLast(unpacker)) return {};
-  last_gpu_ = BlockRange{*gpu_begin_, block.end};
-  gpu_begin_.reset();
+Result<void> StrobeFile::Impl::LoadGpu(DefinitionLimits& left) {
+  if (!gpu_place_.last) return {};
+  GpuDecoder decoder(left);
+  auto done =
+      ForEachBlock(BlockType::kGpu, *gpu_place_.last,
+                   [&decoder](const BlockUnpacker& block) { return decoder.Decode(block); });
+  if (!done) return done;
+  left = decoder.Left();
+  gpu_ = TranslateGpu(decoder.TakeRecord(), decoder.tables(), tables_);
   return {};
 }
 
-Result<void> StrobeFile::Impl::LoadGpu(DefinitionLimits left) {
-  if (!last_gpu_) return {};
-  GpuDecoder decoder(left);
-  auto done = ForEachBlock(BlockType::kGpu, *last_gpu_, [&decoder](const BlockUnpacker& block) {
-    return decoder.Decode(block);
-  });
-  if (done) gpu_ = TranslateGpu(decoder.TakeRecord(), decoder.tables(), tables_);
+Result<void> StrobeFile::Impl::LoadRanges(DefinitionLimits left) {
+  if (!ranges_place_.last) return {};
+  RangeDecoder decoder(left);
+  auto done =
+      ForEachBlock(BlockType::kRanges, *ranges_place_.last,
+                   [&decoder](const BlockUnpacker& block) { return decoder.Decode(block); });
+  if (done) ranges_ = TranslateRanges(decoder.TakeRecord(), decoder.tables(), tables_);
   return done;
 }
 
@@ -350,5 +378,6 @@ Result<void> StrobeFile::ForEachSample(FunctionRef<void(const Sample&)> visit) c
 }
 Result<void> StrobeFile::ForEachCall(CallVisitor visit) const { return impl_->ForEachCall(visit); }
 const GpuRecord* StrobeFile::gpu() const { return impl_->gpu(); }
+const RangeRecord* StrobeFile::ranges() const { return impl_->ranges(); }
 
 }  // namespace pystrobe::store

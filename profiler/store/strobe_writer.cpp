@@ -13,6 +13,7 @@
 #include "profiler/store/definitions.h"
 #include "profiler/store/facts.h"
 #include "profiler/store/gpu_blocks.h"
+#include "profiler/store/range_blocks.h"
 #include "profiler/store/samples.h"
 #include "profiler/store/strobe.h"
 
@@ -93,6 +94,7 @@ class StrobeWriter::Impl {
   Result<void> AppendCalls(const Tables& tables, ThreadIndex thread,
                            std::span<const CallEvent> calls);
   Result<void> AppendGpu(const Tables& tables, const GpuRecord& record);
+  Result<void> AppendRanges(const Tables& tables, const RangeRecord& record);
   Result<void> Finish(const Tables& tables, const Quality& quality);
   void Expect(const DeadlineSeries& series) { samples_.Expect(series); }
   ScopedFd TakeFd() { return std::move(fd_); }
@@ -104,7 +106,10 @@ class StrobeWriter::Impl {
   Result<void> WriteBlock(BlockType type, const Quality& quality);
   Result<void> PackAndWrite(BlockType type, std::span<Bytes> columns);
   Result<void> RefuseTooMuch();
-  /// What all definitions take of a reader, those of the last record of a GPU too.
+  /// Writes a record as blocks of this type; `taken` is told what its definitions take of a reader.
+  template <typename Encoder>
+  Result<void> WriteRecord(BlockType type, Encoder encoder, DefinitionLimits& taken);
+  /// What all definitions take of a reader, those of the last record of each type too.
   DefinitionLimits taken() const;
   /// Before a block of `block_size` bytes.
   Result<void> Pad(size_t block_size);
@@ -117,7 +122,7 @@ class StrobeWriter::Impl {
   uint64_t unpacked_ = 0;  // what the payloads of what was written come to
   BlockPacker packer_;
   DefinitionEncoder definitions_;
-  DefinitionLimits gpu_taken_;
+  DefinitionLimits gpu_taken_, ranges_taken_;
   SampleEncoder samples_;
   std::vector<Sample> pending_;
   int64_t first_pending_ns_ = 0;
@@ -188,12 +193,22 @@ Result<void> StrobeWriter::Impl::SealCalls(const Tables& tables) {
 
 Result<void> StrobeWriter::Impl::AppendGpu(const Tables& tables, const GpuRecord& record) {
   if (auto possible = CheckGpuRecord(record); !possible) return possible;
-  GpuEncoder encoder(tables, record);
+  return WriteRecord(BlockType::kGpu, GpuEncoder(tables, record), gpu_taken_);
+}
+
+Result<void> StrobeWriter::Impl::AppendRanges(const Tables& tables, const RangeRecord& record) {
+  if (auto possible = CheckRangeRecord(record); !possible) return possible;
+  return WriteRecord(BlockType::kRanges, RangeEncoder(tables, record), ranges_taken_);
+}
+
+template <typename Encoder>
+Result<void> StrobeWriter::Impl::WriteRecord(BlockType type, Encoder encoder,
+                                             DefinitionLimits& taken) {
   Columns columns;
   for (bool all = false; !all;) {
     all = encoder.Encode(kDefinitionBudget, columns);
-    gpu_taken_ = encoder.taken();
-    if (auto done = PackAndWrite(BlockType::kGpu, columns); !done) return done;
+    taken = encoder.taken();
+    if (auto done = PackAndWrite(type, columns); !done) return done;
   }
   return {};
 }
@@ -236,8 +251,10 @@ Result<void> StrobeWriter::Impl::PackAndWrite(BlockType type, std::span<Bytes> c
 
 DefinitionLimits StrobeWriter::Impl::taken() const {
   const DefinitionLimits of_samples = definitions_.taken();
-  return {.definitions = of_samples.definitions + gpu_taken_.definitions,
-          .string_bytes = of_samples.string_bytes + gpu_taken_.string_bytes};
+  return {
+      .definitions = of_samples.definitions + gpu_taken_.definitions + ranges_taken_.definitions,
+      .string_bytes =
+          of_samples.string_bytes + gpu_taken_.string_bytes + ranges_taken_.string_bytes};
 }
 
 Result<void> StrobeWriter::Impl::RefuseTooMuch() {
@@ -293,6 +310,10 @@ Result<void> StrobeWriter::AppendCalls(const Tables& tables, ThreadIndex thread,
 
 Result<void> StrobeWriter::AppendGpu(const Tables& gpu_tables, const GpuRecord& record) {
   return impl_->AppendGpu(gpu_tables, record);
+}
+
+Result<void> StrobeWriter::AppendRanges(const Tables& tables, const RangeRecord& record) {
+  return impl_->AppendRanges(tables, record);
 }
 
 Result<void> StrobeWriter::Finish(const Tables& tables, const Quality& quality) {

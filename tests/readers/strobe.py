@@ -13,6 +13,7 @@ import sys
 import zlib
 
 import zstandard
+from strobe_gpu import GpuRecord, RangeRecord
 
 MAGIC = b"\x89STROBE\n"
 (
@@ -35,12 +36,6 @@ COUNTERS = [
 ]
 DURATIONS = ["duration", "held", "run_delay", "own_cpu"]
 METADATA_TEXTS = ["executable", "python", "host", "pystrobe", "pause"]
-GPU_DEVICES, GPU_KERNELS, GPU_SUMS, GPU_STACKS, GPU_OCCUPANCIES = range(10, 15)
-SPAN_SUMS, SPAN_BEGINS, SPAN_TIMES, SPAN_LAUNCHES, SPAN_THREADS = range(15, 20)
-GPU_COUNTERS = [
-    "kernels", "graphs", "copies", "sets", "failed", "records", "unmatched", "dropped",
-    "overflowed", "duration", "own_cpu",
-]  # fmt: skip
 
 MASK = (1 << 64) - 1
 
@@ -108,101 +103,6 @@ def use(recent: list[int], value: int, size: int) -> None:
     del recent[size:]
 
 
-class GpuRecord:
-    """One record, whose definitions are those of a reader of its own."""
-
-    def __init__(self) -> None:
-        self.definitions = Reader()
-        self.devices: list[list[int]] = []
-        self.kernels: list[tuple[int, list[int]]] = []
-        self.sums: list[list[int]] = []
-        self.buckets: list[str] = []
-        self.stacks: list[int] = []
-        self.occupancies: dict[int, str] = {}
-        self.spans: list[str] = []
-        self.last_times: dict[int, tuple[int, int]] = {}
-        self.last_end = self.last_launch = self.last_tid = 0
-        self.quality: list[int] = []
-
-    def read(self, columns: list[In]) -> None:
-        self.definitions.read_definitions(columns)
-        column = columns[GPU_DEVICES]
-        while column.more():
-            self.devices.append([column.varint() for _ in range(3)])
-        column = columns[GPU_KERNELS]
-        while column.more():
-            self.kernels.append((column.u8(), [column.varint() for _ in range(11)]))
-        column = columns[GPU_SUMS]
-        while column.more():
-            self.sums.append([column.varint() for _ in range(13)])
-            filled = column.varint()
-            buckets = [i for i in range(32) if filled >> i & 1]
-            self.buckets.append("".join(f" bucket {i} {column.varint()}" for i in buckets))
-        while columns[GPU_STACKS].more():
-            last = self.stacks[-1] if self.stacks else 0
-            self.stacks.append(last + columns[GPU_STACKS].zigzag())
-        column = columns[GPU_OCCUPANCIES]
-        while column.more():
-            of_sum = column.varint()
-            self.occupancies[of_sum] = (
-                f" blocks {column.varint()} theoretical {column.rate():g} waves {column.rate():g}"
-                f" tail {column.rate():g}"
-            )
-        while columns[SPAN_SUMS].more():
-            self.read_span(columns)
-        while columns[QUALITY].more():
-            self.quality.append(columns[QUALITY].varint())
-
-    def read_span(self, columns: list[In]) -> None:
-        of_sum = columns[SPAN_SUMS].varint()
-        is_kernel = self.kernels[self.sums[of_sum][0]][0] == 0
-        duration, size = self.last_times.get(of_sum, (0, 0))
-        begin = self.last_end + columns[SPAN_BEGINS].zigzag()
-        duration += columns[SPAN_TIMES].zigzag()
-        size += 0 if is_kernel else columns[SPAN_TIMES].zigzag()
-        launch = self.last_launch + columns[SPAN_LAUNCHES].zigzag()
-        self.last_times[of_sum] = duration, size
-        self.last_end = begin + duration
-        self.last_launch = launch or self.last_launch
-        self.last_tid += columns[SPAN_THREADS].zigzag()
-        self.spans.append(
-            f"gpu span sum {of_sum} begin {begin} end {self.last_end} tid {self.last_tid}"
-            f" launch {launch} bytes {size}"
-        )
-
-    def lines(self, to: Reader) -> list[str]:
-        """With the ids that `to` has for them, or gets."""
-        texts = self.definitions.strings
-        out = []
-        for number, name, processors in self.devices:
-            name = to.string_id(texts[name])
-            out.append(f"gpu device {number} name {name} multiprocessors {processors}")
-        for kind, (name, short, *numbers) in self.kernels:
-            name, short = to.string_id(texts[name]), to.string_id(texts[short])
-            block, cluster = ("x".join(map(str, numbers[i : i + 3])) for i in (0, 3))
-            out.append(
-                f"gpu kernel kind {kind} name {name} short {short} block {block} cluster {cluster}"
-                f" registers {numbers[6]} shared {numbers[7]} {numbers[8]}"
-            )
-        for i, (kernel, device, stream, *numbers, advice) in enumerate(self.sums):
-            stack = to.stack_id(self.definitions, self.stacks[i])
-            count, untimed, total, least, most, size, *grid = numbers
-            out.append(
-                f"gpu sum stack {stack} kernel {kernel} device {device} stream {stream}"
-                f" count {count} untimed {untimed} total {total} min {least} max {most}"
-                f" bytes {size} grid {'x'.join(map(str, grid))}"
-                f" advice {to.string_id(texts[advice])}"
-                + self.buckets[i]
-                + self.occupancies.get(i, "")
-            )
-        out += self.spans
-        *numbers, source, lost = self.quality
-        counters = " ".join(f"{name} {n}" for name, n in zip(GPU_COUNTERS, numbers))
-        source = to.string_id(texts[source])
-        out.append(f"gpu quality {counters} source {source} spans lost {lost}")
-        return out
-
-
 class Reader:
     def __init__(self) -> None:
         self.strings = [""]
@@ -231,8 +131,8 @@ class Reader:
         self.calls: list[str] = []
         self.open_calls: dict[int, tuple[int, int]] = {}
         self.last_entered: dict[int, int] = {}
-        self.gpu: GpuRecord | None = None
-        self.next_gpu: GpuRecord | None = None
+        self.records: dict[bytes, GpuRecord | RangeRecord] = {}
+        self.next_records: dict[bytes, GpuRecord | RangeRecord] = {}
         self.due: list[int] = []
         self.series = [0, 1, 1]
         self.draws_left = 0
@@ -257,8 +157,8 @@ class Reader:
                 self.read_metadata(In(columns[0]))
             elif kind == b"c":
                 self.read_calls(*(In(column) for column in columns[:4]))
-            elif kind == b"g":
-                self.read_gpu([In(column) for column in columns])
+            elif kind in (b"g", b"n"):
+                self.read_record(kind, [In(column) for column in columns])
             elif kind in b"DE":
                 self.read_definitions([In(column) for column in columns])
                 self.read_samples(columns)
@@ -296,13 +196,12 @@ class Reader:
                 self.open_calls[thread] = time, to
                 self.calls.append(f"call thread {thread} time {time} stack {to}")
 
-    def read_gpu(self, columns: list[In]) -> None:
+    def read_record(self, kind: bytes, columns: list[In]) -> None:
         is_last = columns[QUALITY].more()
-        record = self.next_gpu or GpuRecord()
+        record = self.next_records.pop(kind, None)
+        record = record or (GpuRecord if kind == b"g" else RangeRecord)(Reader())
         record.read(columns)
-        self.next_gpu = None if is_last else record
-        if is_last:
-            self.gpu = record
+        (self.records if is_last else self.next_records)[kind] = record
 
     def string_id(self, text: str) -> int:
         if text not in self.strings:
@@ -479,7 +378,7 @@ class Reader:
         return stack
 
     def lines(self) -> list[str]:
-        gpu = self.gpu.lines(self) if self.gpu else []
+        records = [line for kind in sorted(self.records) for line in self.records[kind].lines(self)]
         out = list(self.metadata)
         out += [f"string {i} {text}" for i, text in enumerate(self.strings)]
         for i, (name, file, line) in enumerate(self.functions):
@@ -490,7 +389,7 @@ class Reader:
             out.append(f"stack {i} parent {parent} frame {frame}")
         for i, (tid, interpreter, name) in enumerate(self.threads):
             out.append(f"thread {i} tid {tid} interpreter {interpreter} name {name}")
-        out += self.samples + self.calls + gpu
+        out += self.samples + self.calls + records
         for names in COUNTERS, DURATIONS:
             out.append("quality " + " ".join(f"{name} {self.quality[name]}" for name in names))
         complete = str(self.complete).lower()

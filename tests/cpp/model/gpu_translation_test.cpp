@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/cpp/support/gpu_example.h"
+#include "tests/cpp/support/range_example.h"
 
 namespace pystrobe {
 namespace {
@@ -27,6 +28,19 @@ TEST(TranslateGpu, FindsWhatIsThereAndAddsWhatIsNot) {
   EXPECT_NE(there, record) << "ids are others";
   EXPECT_EQ(TranslateGpu(there, to, from), record) << "and back";
   EXPECT_EQ(to.stack_count(), from.stack_count() - 1) << "without what is not used";
+}
+
+TEST(TranslateRanges, ChangesNamesAlone) {
+  Tables from;
+  MakeStack(from, {{"unused", 3, "unused.py"}});
+  const RangeRecord record = testing::MakeRangeExample(from, 1'000, 4242);
+  Tables to;
+  const RangeRecord there = TranslateRanges(record, from, to);
+  EXPECT_EQ(to.text(there.ranges[1].name), "forward");
+  EXPECT_EQ(to.text(there.ranges[3].domain), "NCCL");
+  EXPECT_NE(there, record) << "ids are others";
+  EXPECT_EQ(TranslateRanges(there, to, from), record) << "and back";
+  EXPECT_EQ(to.stack_count(), 1) << "without what is not used";
 }
 
 TEST(TablesCopy, HasTheSameIdsAndGrowsByItself) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "profiler/analyze/profile.h"
+#include "profiler/analyze/range_table.h"
 #include "profiler/store/block.h"
 #include "profiler/store/strobe.h"
 #include "profiler/write/gpu_labels.h"
@@ -60,6 +61,21 @@ void CheckGpu(const GpuRecord& record, const Tables& tables) {
   require_text(record.quality.source);
 }
 
+void CheckRanges(const RangeRecord& record, const Tables& tables) {
+  for (uint32_t i = 0; i < record.ranges.size(); ++i) {
+    const NamedRange& range = record.ranges[i];
+    Require(range.parent == NamedRange::kNoParent || range.parent < i);
+    for (const StringId id : {range.name, range.domain}) {
+      Require(ToIndex(id) < tables.string_count());
+    }
+  }
+  for (const RangeOnStream& row : record.streams) Require(row.range < record.ranges.size());
+  for (const RangeSpan& span : record.spans) {
+    Require(span.range < record.ranges.size() && span.begin_ns >= 0);
+    Require(span.begin_ns <= span.end_ns && span.end_ns < 2 * kMaxGpuTime);
+  }
+}
+
 class CountingOutput final : public write::Output {
  public:
   Result<void> Write(std::string_view bytes) override {
@@ -83,6 +99,9 @@ void ReportAll(const StrobeFile& file) {
     FunctionTable(*profile, mode);
   }
   if (file.gpu() != nullptr) Require(!write::WholeQualityLine(file).empty());
+  if (file.ranges() != nullptr) {
+    Require(MakeRangeTable(*file.ranges()).rows.size() == file.ranges()->ranges.size());
+  }
   for (const auto write :
        {write::WriteHtml, write::WriteSpeedscope, write::WritePprof, write::WriteCollapsed,
         write::WriteJson, write::WriteTraceEvents, write::WritePerfetto}) {
@@ -100,6 +119,7 @@ void ReadAll(std::string_view contents) {
   const Tables& tables = (*file)->tables();
   CheckTables(tables);
   if ((*file)->gpu() != nullptr) CheckGpu(*(*file)->gpu(), tables);
+  if ((*file)->ranges() != nullptr) CheckRanges(*(*file)->ranges(), tables);
   Require((*file)->quality().complete == (*file)->cut_off().empty());
   const auto read = (*file)->ForEachSample([&](const Sample& sample) {
     Require(ToIndex(sample.thread) < tables.thread_count());

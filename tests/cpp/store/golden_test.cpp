@@ -12,6 +12,7 @@
 #include "profiler/store/strobe.h"
 #include "tests/cpp/support/gpu_example.h"
 #include "tests/cpp/support/memory_recording.h"
+#include "tests/cpp/support/range_example.h"
 #include "tests/cpp/support/recording_text.h"
 #include "tests/cpp/support/strobe_bytes.h"
 
@@ -71,6 +72,7 @@ struct GoldenRecording {
       if (auto done = sink.Append(tables_, samples_, quality_); !done) return done;
       if (auto done = AppendCalls(second, sink); !done) return done;
       if (auto done = AppendGpu(sink); !done) return done;
+      if (auto done = AppendRanges(second, sink); !done) return done;
     }
     quality_.complete = true;
     return sink.Finish(tables_, quality_);
@@ -156,6 +158,16 @@ struct GoldenRecording {
     testing::AddGpuSpans(gpu_, 987'654'321'012, 4242);
     gpu_.spans_lost = 6;
     return sink.AppendGpu(gpu_tables_, gpu_);
+  }
+
+  // Once, and once more with more of it.
+  Result<void> AppendRanges(int second, StrobeWriter& sink) {
+    if (second % 2 == 0) return {};
+    RangeRecord ranges = testing::MakeRangeExample(gpu_tables_, 987'654'321'012, 4242);
+    ranges.ranges[0].count += static_cast<uint64_t>(second);
+    ranges.spans_lost = 7;
+    ranges.overflowed = 2;
+    return sink.AppendRanges(gpu_tables_, ranges);
   }
 
   StackId StackOf(int step) {

@@ -104,6 +104,7 @@ class MemoryRecording final : public TimelineSink, public RecordingSource {
     return {};
   }
   const GpuRecord* gpu() const override { return gpu_ ? &*gpu_ : nullptr; }
+  const RangeRecord* ranges() const override { return ranges_ ? &*ranges_ : nullptr; }
 
   /// For tests that fill it by hand.
   Metadata& mutable_metadata() { return metadata_; }
@@ -112,6 +113,7 @@ class MemoryRecording final : public TimelineSink, public RecordingSource {
   void Add(const Sample& sample) { samples_.push_back(sample); }
   /// Ids are of mutable_tables().
   void SetGpu(GpuRecord record) { gpu_ = std::move(record); }
+  void SetRanges(RangeRecord record) { ranges_ = std::move(record); }
   const std::vector<Sample>& samples() const { return samples_; }
   /// What one thread did, all together.
   std::vector<CallEvent> CallsOf(ThreadIndex thread) const {
@@ -128,6 +130,7 @@ class MemoryRecording final : public TimelineSink, public RecordingSource {
   Quality quality_;
   std::vector<Sample> samples_;
   std::optional<GpuRecord> gpu_;
+  std::optional<RangeRecord> ranges_;
   struct Calls {
     ThreadIndex thread;
     std::vector<CallEvent> events;

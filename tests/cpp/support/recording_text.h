@@ -144,6 +144,27 @@ inline std::string ToText(const GpuRecord& record) {
   return text;
 }
 
+inline std::string ToText(const RangeRecord& record) {
+  std::string text;
+  for (const NamedRange& r : record.ranges) {
+    const std::string parent =
+        r.parent == NamedRange::kNoParent ? "none" : fmt::format("{}", r.parent);
+    text += fmt::format("range parent {} name {} domain {} count {} host {}\n", parent,
+                        ToIndex(r.name), ToIndex(r.domain), r.count, r.host_ns);
+  }
+  for (const RangeOnStream& s : record.streams) {
+    text += fmt::format(
+        "range on stream range {} device {} stream {} instances {} span {} busy {} works {}\n",
+        s.range, s.device, s.stream, s.instances, s.span_ns, s.busy_ns, s.works);
+  }
+  for (const RangeSpan& s : record.spans) {
+    text += fmt::format("range span range {} begin {} end {} tid {}\n", s.range, s.begin_ns,
+                        s.end_ns, s.tid);
+  }
+  return text + fmt::format("range quality spans lost {} overflowed {}\n", record.spans_lost,
+                            record.overflowed);
+}
+
 /// The failure instead, when the samples cannot be read.
 inline std::string ToText(const RecordingSource& source) {
   std::string text = ToText(source.metadata()) + ToText(source.tables());
@@ -157,6 +178,7 @@ inline std::string ToText(const RecordingSource& source) {
   });
   if (!called) return called.error().message;
   if (source.gpu() != nullptr) text += ToText(*source.gpu());
+  if (source.ranges() != nullptr) text += ToText(*source.ranges());
   return text + ToText(source.quality());
 }
 
