@@ -8,6 +8,7 @@
 
 #include "cli/message.h"
 #include "profiler/base/write_all.h"
+#include "profiler/print/range_table.h"
 #include "profiler/print/report.h"
 #include "profiler/write/fd_output.h"
 
@@ -61,7 +62,14 @@ bool FoldAndWrite(OutputFile& output, const store::StrobeFile& recording, const 
   return WriteOutput(output, *folded, mode, options);
 }
 
-/// False when the table cannot be written; a reader that went away wanted no more of it.
+/// False when it cannot be written; a reader that went away wanted no more of it.
+bool PrintText(std::string_view text, int fd) {
+  const auto written = WriteAll(fd, text);
+  if (written || written.error().closed) return true;
+  PrintError(Wrap(written.error().error, "the table").error());
+  return false;
+}
+
 bool PrintTable(const store::StrobeFile& recording, const Profile& profile, Mode mode,
                 const PresentOptions& options, bool table) {
   const int fd = table ? options.table_fd : STDERR_FILENO;
@@ -77,10 +85,16 @@ bool PrintTable(const store::StrobeFile& recording, const Profile& profile, Mode
        .thread = view.thread,
        .cut_off = recording.cut_off(),
        .how_to_show_gpu = view.mode || options.gpu_too ? std::string_view() : how_to_show_gpu});
-  const auto written = WriteAll(fd, text);
-  if (written || written.error().closed) return true;
-  PrintError(Wrap(written.error().error, "the table").error());
-  return false;
+  return PrintText(text, fd);
+}
+
+bool PrintRanges(const store::StrobeFile& recording, const PresentOptions& options) {
+  const int fd = options.table_fd;
+  const print::Terminal terminal = print::DescribeTerminal(fd, kProcessEnvironment);
+  return PrintText(print::FormatRangeReport(
+                       recording, {Mode::kGpu, options.view.top, terminal, WorkingDirectory()},
+                       {.width = terminal.width, .cut_off = recording.cut_off()}),
+                   fd);
 }
 
 bool PrintGpuTable(const store::StrobeFile& recording, const PresentOptions& options, bool table) {
@@ -95,6 +109,10 @@ bool PrintGpuTable(const store::StrobeFile& recording, const PresentOptions& opt
 bool Present(const store::StrobeFile& recording, std::vector<OutputFile>& outputs,
              const PresentOptions& options) {
   const bool of_part = options.view.since_ns > 0 || options.view.until_ns;
+  if (outputs.empty() && !of_part && !options.view.thread &&
+      print::HasRangesAlone(recording, options.view.mode)) {
+    return options.quiet || !options.table || PrintRanges(recording, options);
+  }
   const auto mode = ChooseMode(recording, options.view.mode, of_part);
   if (!mode) {
     PrintError(mode.error());

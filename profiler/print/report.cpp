@@ -4,6 +4,7 @@
 #include "profiler/print/gpu_idle.h"
 #include "profiler/print/gpu_table.h"
 #include "profiler/print/quality.h"
+#include "profiler/print/range_table.h"
 
 namespace pystrobe::print {
 
@@ -11,15 +12,20 @@ std::string FormatReport(const Profile& profile, const ReportOptions& options) {
   const RecordingSource& recording = *profile.recording;
   const int width = options.table.terminal.width;
   const QualityOptions quality{width, options.of_a_part, options.cut_off};
+  const bool is_of_gpu = options.table.mode == Mode::kGpu;
   std::string text = options.with_table ? FormatTable(profile, options.table) + "\n" : "";
-  if (options.table.mode == Mode::kGpu) {
-    if (options.with_table) {
-      text += FormatGpuTable(recording, options.table, options.thread) + "\n";
-      const std::string idle = FormatGpuIdle(recording, options.table);
-      if (!options.thread && !idle.empty()) text += idle + "\n";
-    }
-    return text + FormatGpuQuality(recording, quality);
+  if (options.with_table && is_of_gpu) {
+    text += FormatGpuTable(recording, options.table, options.thread) + "\n";
+    const std::string idle = FormatGpuIdle(recording, options.table);
+    if (!options.thread && !idle.empty()) text += idle + "\n";
   }
+  // Of the whole recording, as the GPU's table is.
+  if (options.with_table && (is_of_gpu || (recording.gpu() == nullptr && !options.of_a_part))) {
+    const auto stream = is_of_gpu ? options.thread : std::nullopt;
+    const std::string ranges = FormatRangeTable(recording, options.table, stream);
+    if (!ranges.empty()) text += ranges + "\n";
+  }
+  if (is_of_gpu) return text + FormatGpuQuality(recording, quality);
   const bool has_note = options.with_table && !options.how_to_show_gpu.empty();
   if (has_note) text += FormatGpuNote(recording, options.how_to_show_gpu, width);
   return text + FormatQuality(recording.metadata(), recording.quality(), quality);

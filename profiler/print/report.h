@@ -21,8 +21,9 @@ struct ReportOptions {
   std::string_view how_to_show_gpu;   ///< "pystrobe report FILE --gpu"; empty: not to be told
 };
 
-/// The table of functions; in Mode::kGpu that of kernels too, else a line on the work of a GPU
-/// where there is any; and the quality of what is shown.
+/// The table of functions; in Mode::kGpu those of kernels and of ranges too, else a line on the
+/// work of a GPU where there is any, and of a recording without any GPU the ranges; and the quality
+/// of what is shown.
 std::string FormatReport(const Profile& profile, const ReportOptions& options);
 
 }  // namespace pystrobe::print

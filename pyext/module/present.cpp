@@ -3,6 +3,7 @@
 // A recording as text, as a file of any format, as stacks.
 #include <pybind11/stl.h>
 
+#include "profiler/print/range_table.h"
 #include "profiler/print/report.h"
 #include "profiler/print/terminal.h"
 #include "profiler/write/fd_output.h"
@@ -44,14 +45,20 @@ py::tuple ToTuple(const Tables& tables, StackId stack) {
 }  // namespace
 
 py::str MakeTable(const Recording& recording, const TableOptions& options) {
+  const store::StrobeFile& file = recording.file();
+  const print::Terminal terminal =
+      options.fd ? print::DescribeTerminal(*options.fd, kProcessEnvironment) : print::Terminal{};
+  const std::optional<Mode> asked = ToMode(options.mode);
+  if (print::HasRangesAlone(file, asked)) {
+    return ToStr(print::FormatRangeReport(file,
+                                          {Mode::kGpu, options.top, terminal, options.directory},
+                                          {.width = terminal.width, .cut_off = file.cut_off()}));
+  }
   const Mode mode = ModeFor(recording, options.mode);
   Result<std::string> text = [&]() -> Result<std::string> {
     const py::gil_scoped_release released;
-    const store::StrobeFile& file = recording.file();
     const auto profile = Fold(file, {.include_idle = options.include_idle, .work = WorkOf(mode)});
     if (!profile) return std::unexpected(profile.error());
-    const print::Terminal terminal =
-        options.fd ? print::DescribeTerminal(*options.fd, kProcessEnvironment) : print::Terminal{};
     return print::FormatReport(*profile,
                                {.table = {mode, options.top, terminal, options.directory},
                                 .thread = {},
