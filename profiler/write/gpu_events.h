@@ -25,6 +25,7 @@ class GpuEvents {
   GpuEvents(const Profile& profile, OutputBuffer& out);
 
   bool empty() const { return timeline_.empty(); }
+  const GpuTimeline& timeline() const { return timeline_; }
   /// What stands at the beginning of the file, with a comma behind it.
   void WriteHead();
   /// Names of the devices and their rows, and of threads that launched something and are not in

@@ -27,7 +27,7 @@ void AddNumber(Message& event, AnnotationId name, uint64_t number) {
 
 }  // namespace
 
-void GpuSlices::Write(const Taken& taken) {
+GpuSlices::Taken GpuSlices::Write(const Taken& taken) {
   taken_ = taken;
   std::optional<uint32_t> thread;
   timeline_.ForEachLaunch([&](const GpuTimeline::Launch& launch) {
@@ -45,12 +45,14 @@ void GpuSlices::Write(const Taken& taken) {
     last_row = row;
     WriteWork(work);
   });
+  return taken_;
 }
 
 void GpuSlices::BeginThread(uint32_t tid) {
   const auto known = std::ranges::find(taken_.threads, tid, &ThreadTrack::tid);
   const bool is_known = known != taken_.threads.end();
   const uint64_t track = is_known ? known->track : ++taken_.last_track;
+  if (!is_known) taken_.threads.push_back({tid, track});
   Message& packet = packets_.BeginSequence(++taken_.last_sequence, track);
   if (!is_known) {
     Message descriptor(packet, kPacketTrackDescriptor);
@@ -86,10 +88,10 @@ void GpuSlices::WriteLaunch(const GpuTimeline::Launch& launch) {
 }
 
 void GpuSlices::BeginDevice(uint32_t device) {
-  device_track_ = ++taken_.last_track;
+  taken_.devices.push_back({device, ++taken_.last_track});
   {
     Message descriptor(packets_.Begin(), kPacketTrackDescriptor);
-    descriptor.add_uint64(kDescriptorUuid, device_track_);
+    descriptor.add_uint64(kDescriptorUuid, taken_.last_track);
     descriptor.add_string(kDescriptorName, ValidUtf8(DeviceName(*profile_.recording, device)));
   }
   packets_.Finish();
@@ -102,7 +104,7 @@ void GpuSlices::BeginRow(const GpuTimeline::Row& row) {
   {
     Message descriptor(packet, kPacketTrackDescriptor);
     descriptor.add_uint64(kDescriptorUuid, track);
-    descriptor.add_uint64(kDescriptorParent, device_track_);
+    descriptor.add_uint64(kDescriptorParent, taken_.devices.back().track);
     descriptor.add_string(kDescriptorName, RowName(row));
   }
   {

@@ -24,19 +24,26 @@ class GpuSlices {
     uint64_t tid = 0;
     uint64_t track = 0;
   };
+  struct DeviceTrack {
+    uint32_t device = 0;
+    uint64_t track = 0;
+  };
   /// What others have taken.
   struct Taken {
     uint64_t process_track = 0;
     uint64_t last_track = 0;
     uint32_t last_sequence = 0;
     std::vector<ThreadTrack> threads;
+    std::vector<DeviceTrack> devices;
   };
 
   GpuSlices(const Profile& profile, perfetto::PacketWriter& packets)
       : profile_(profile), tables_(profile.tables()), packets_(packets), timeline_(profile) {}
 
-  /// All of it. The process has its track.
-  void Write(const Taken& taken);
+  const GpuTimeline& timeline() const { return timeline_; }
+
+  /// All of it. The process has its track. What is taken then.
+  Taken Write(const Taken& taken);
 
  private:
   void BeginThread(uint32_t tid);
@@ -52,7 +59,6 @@ class GpuSlices {
   perfetto::PacketWriter& packets_;
   GpuTimeline timeline_;
   Taken taken_;
-  uint64_t device_track_ = 0;
   HashSet<uint32_t> told_;  // sums whose names the sequence has
 };
 

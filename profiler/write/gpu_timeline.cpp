@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
+#include <iterator>
 #include <queue>
 #include <tuple>
 #include <utility>
 
-#include "profiler/base/wrapping.h"
 #include "profiler/write/labels.h"
 
 namespace pystrobe::write {
@@ -57,15 +56,8 @@ std::string_view WithoutPackages(std::string_view file) {
 }  // namespace
 
 GpuTimeline::GpuTimeline(const Profile& profile)
-    : record_(profile.recording->gpu()),
-      start_ns_(profile.recording->metadata().start_monotonic_ns),
-      since_ns_(WrappingAdd(start_ns_, profile.since_ns)),
-      until_ns_(std::numeric_limits<int64_t>::max()) {
+    : record_(profile.recording->gpu()), part_(profile) {
   if (record_ == nullptr) return;
-  // The device's clock may be a little ahead of the end.
-  if (profile.until_ns < profile.recording->quality().duration_ns) {
-    until_ns_ = WrappingAdd(start_ns_, profile.until_ns);
-  }
   SortIntoRows();
   NumberLaunches();
 }
@@ -73,7 +65,7 @@ GpuTimeline::GpuTimeline(const Profile& profile)
 void GpuTimeline::SortIntoRows() {
   const std::vector<GpuSpan>& spans = record_->spans;
   for (uint32_t i = 0; i < spans.size(); ++i) {
-    if (spans[i].begin_ns <= until_ns_ && spans[i].end_ns >= since_ns_) by_row_.push_back(i);
+    if (part_.Meets(spans[i].begin_ns, spans[i].end_ns)) by_row_.push_back(i);
   }
   const auto stream_of = [&](uint32_t i) {
     const GpuSum& sum = record_->sums[spans[i].sum];
@@ -124,9 +116,13 @@ std::vector<uint32_t> GpuTimeline::LaunchingThreads() const {
   return threads;
 }
 
-// Not below 0, whatever a file says that its start was.
-int64_t GpuTimeline::SinceStart(int64_t time_ns) const {
-  return std::max<int64_t>(0, WrappingSubtract(time_ns, start_ns_));
+std::span<const uint32_t> GpuTimeline::FirstLaneOf(uint32_t device, uint32_t stream) const {
+  const auto key = std::tuple(device, stream, 0U);
+  const auto row = std::ranges::lower_bound(
+      rows_, key, {}, [](const Row& one) { return std::tuple(one.device, one.stream, one.lane); });
+  if (row == rows_.end() || row->device != device || row->stream != stream) return {};
+  const size_t begin = row == rows_.begin() ? 0 : std::prev(row)->end;
+  return std::span(by_row_).subspan(begin, row->end - begin);
 }
 
 void GpuTimeline::ForEachWork(FunctionRef<void(const Work&, size_t row)> visit) const {
@@ -135,14 +131,14 @@ void GpuTimeline::ForEachWork(FunctionRef<void(const Work&, size_t row)> visit) 
     if (at == rows_[row].end) ++row;
     const GpuSpan& span = record_->spans[by_row_[at]];
     const GpuSum& sum = record_->sums[span.sum];
-    const int64_t begin_ns = SinceStart(std::max(span.begin_ns, since_ns_));
+    const int64_t begin_ns = part_.CutBegin(span.begin_ns);
     visit({.span = span,
            .sum = sum,
            .kernel = KernelOf(sum),
            .begin_ns = begin_ns,
-           .end_ns = std::max(begin_ns, SinceStart(std::min(span.end_ns, until_ns_))),
+           .end_ns = std::max(begin_ns, part_.CutEnd(span.end_ns)),
            .launch = launch_of_[by_row_[at]],
-           .has_launch = span.launch_ns != 0 && IsInRange(span.launch_ns)},
+           .has_launch = span.launch_ns != 0 && part_.Has(span.launch_ns)},
           row);
   }
 }
@@ -152,12 +148,12 @@ void GpuTimeline::ForEachLaunch(FunctionRef<void(const Launch&)> visit) const {
     const GpuSpan& span = record_->spans[by_launch_[at]];
     Launch launch{.number = launch_of_[by_launch_[at]],
                   .tid = span.tid,
-                  .time_ns = SinceStart(span.launch_ns),
+                  .time_ns = part_.SinceStart(span.launch_ns),
                   .kernel = KernelOf(record_->sums[span.sum])};
     for (; at < by_launch_.size() && launch_of_[by_launch_[at]] == launch.number; ++at) {
       ++launch.works;
     }
-    if (IsInRange(span.launch_ns)) visit(launch);
+    if (part_.Has(span.launch_ns)) visit(launch);
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "profiler/analyze/profile.h"
 #include "profiler/base/function_ref.h"
 #include "profiler/model/gpu_record.h"
+#include "profiler/write/timeline_part.h"
 
 namespace pystrobe::write {
 
@@ -60,16 +62,18 @@ class GpuTimeline {
   /// Those in the range, thread by thread, in order of time.
   void ForEachLaunch(FunctionRef<void(const Launch&)> visit) const;
 
+  /// Indexes of the spans in the range whose launch was seen, by thread, then moment of that.
+  const std::vector<uint32_t>& launched() const { return by_launch_; }
+  /// Indexes of the spans in the first lane of a stream, in order of time.
+  std::span<const uint32_t> FirstLaneOf(uint32_t device, uint32_t stream) const;
+
  private:
   void SortIntoRows();
   void NumberLaunches();
-  bool IsInRange(int64_t time_ns) const { return time_ns >= since_ns_ && time_ns <= until_ns_; }
-  int64_t SinceStart(int64_t time_ns) const;
   const GpuKernel& KernelOf(const GpuSum& sum) const { return record_->kernels[sum.kernel]; }
 
   const GpuRecord* record_;
-  int64_t start_ns_;             // of the recording, by the clock of spans
-  int64_t since_ns_, until_ns_;  // the range, by that clock
+  TimelinePart part_;
   std::vector<Row> rows_;
   std::vector<uint32_t> by_row_;     // spans in the range
   std::vector<uint32_t> by_launch_;  // those of them whose launch was seen

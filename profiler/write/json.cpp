@@ -9,6 +9,7 @@
 
 #include "profiler/write/gpu_labels.h"
 #include "profiler/write/json_gpu.h"
+#include "profiler/write/json_ranges.h"
 #include "profiler/write/json_writer.h"
 #include "profiler/write/labels.h"
 #include "profiler/write/writer.h"
@@ -52,6 +53,7 @@ class ProfileJson {
     WriteFunctions();
     WriteThreads();
     if (profile_.recording->gpu() != nullptr) WriteGpu(*profile_.recording, json_);
+    if (profile_.recording->ranges() != nullptr) WriteRanges(*profile_.recording, json_);
     json_.NewLine().EndObject();
     out_.Append('\n');
     return out_.Finish();

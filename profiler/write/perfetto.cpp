@@ -2,7 +2,7 @@
 //
 // Perfetto's own: a stream of protobuf packets (perfetto_packet.h). Each thread is a sequence of
 // packets of its own, so that what they all have in common is said once; a call is the begin and
-// the end of a slice. What a GPU did comes last.
+// the end of a slice. What a GPU did, and ranges that the program named, come last.
 #include <string>
 #include <vector>
 
@@ -10,6 +10,7 @@
 #include "profiler/write/gpu_slices.h"
 #include "profiler/write/labels.h"
 #include "profiler/write/perfetto_packet.h"
+#include "profiler/write/range_slices.h"
 #include "profiler/write/utf8.h"
 
 namespace pystrobe::write {
@@ -127,7 +128,9 @@ class PerfettoWriter {
     for (const ThreadProfile& thread : profile_.threads) {
       taken.threads.push_back({tables_.thread(thread.thread).tid, TrackOf(thread.thread)});
     }
-    GpuSlices(profile_, packets_).Write(taken);
+    GpuSlices gpu(profile_, packets_);
+    taken = gpu.Write(taken);
+    RangeSlices(profile_, gpu.timeline(), packets_).Write(taken);
   }
 
   const Profile& profile_;

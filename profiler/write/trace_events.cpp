@@ -2,7 +2,8 @@
 //
 // The Trace Event Format of Chrome's tracing ("Trace Event Format", Duffield and others): one
 // complete event ("X") for each call, times in microseconds with the nanoseconds behind the point.
-// They come as calls end, threads mixed; viewers sort them. What a GPU did comes last.
+// They come as calls end, threads mixed; viewers sort them. What a GPU did and the ranges that the
+// program named come last.
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "profiler/write/gpu_events.h"
 #include "profiler/write/json_writer.h"
 #include "profiler/write/labels.h"
+#include "profiler/write/range_events.h"
 
 namespace pystrobe::write {
 namespace {
@@ -22,6 +24,7 @@ class TraceEventWriter {
         options_(options),
         out_(output),
         gpu_(profile, out_),
+        ranges_(profile, gpu_.timeline(), out_),
         of_thread_(tables_.thread_count()),
         of_function_(tables_.function_count()) {}
 
@@ -41,11 +44,13 @@ class TraceEventWriter {
     if (!gpu_.empty() && profile_.recording->gpu()->spans_lost > 0) {
       out_.Append(fmt::format(",\"gpu_spans_lost\":{}", profile_.recording->gpu()->spans_lost));
     }
+    ranges_.WriteQuality();
     out_.Append("},\n\"traceEvents\":[\n");
     WriteNames(metadata);
     auto read = ForEachSpan(
         *profile_.recording, [this](const Span& span) { WriteSpan(span); }, RangeOf(profile_));
     if (!read) return read;
+    ranges_.WriteSlices();
     gpu_.WriteWork();
     out_.Append("\n]}\n");
     return out_.Finish();
@@ -70,6 +75,8 @@ class TraceEventWriter {
       named.push_back(thread.tid);
     }
     if (!gpu_.empty()) gpu_.WriteNames(named);
+    for (const uint32_t tid : gpu_.timeline().LaunchingThreads()) named.push_back(tid);
+    ranges_.WriteNames(named);
   }
 
   void WriteName(std::string_view what, int64_t pid, uint64_t tid, std::string_view name) {
@@ -110,6 +117,7 @@ class TraceEventWriter {
   const WriteOptions& options_;
   OutputBuffer out_;
   GpuEvents gpu_;
+  RangeEvents ranges_;
   std::vector<std::string> of_thread_;    // by ThreadIndex; empty: it is not in the profile
   std::vector<std::string> of_function_;  // by FunctionId
   std::string scratch_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/write/gpu_timeline.h"
+#include "profiler/write/range_timeline.h"
 #include "profiler/write/stack_limit.h"
 #include "profiler/write/writer.h"
 
@@ -7,7 +7,9 @@ namespace pystrobe::write {
 namespace {
 
 Result<void> CheckTimeline(Format format, const RecordingSource& recording) {
-  if (recording.metadata().timeline || HasGpuTimeline(recording)) return {};
+  if (recording.metadata().timeline || HasGpuTimeline(recording) || HasRangeTimeline(recording)) {
+    return {};
+  }
   if (recording.gpu() != nullptr) {
     return FailWithHint(
         ErrorCode::kInvalidArgument, "Record it again: Profiler(gpu=True, timeline=True).",

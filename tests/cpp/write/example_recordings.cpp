@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tests/cpp/support/gpu_example.h"
+#include "tests/cpp/support/range_example.h"
 
 namespace pystrobe::testing {
 namespace {
@@ -276,6 +277,31 @@ void FillGpuTimeline(MemoryRecording& recording) {
   recording.SetGpu(std::move(gpu));
 }
 
+// No calls: the ranges are on the thread's own row.
+void FillRanges(MemoryRecording& recording) {
+  Metadata& metadata = recording.mutable_metadata();
+  metadata.pause_mode = kOfGpu;
+  Tables& tables = recording.mutable_tables();
+  GpuRecord gpu = MakeGpuExample(tables);
+  AddGpuSpans(gpu, metadata.start_monotonic_ns, 4242);
+  recording.SetGpu(std::move(gpu));
+  recording.SetRanges(MakeRangeExample(tables, metadata.start_monotonic_ns, 4242));
+}
+
+void FillRangesAlone(MemoryRecording& recording) {
+  FillShop(recording);
+  RangeRecord ranges =
+      MakeRangeExample(recording.mutable_tables(), recording.metadata().start_monotonic_ns, 4242);
+  ranges.streams.clear();
+  recording.SetRanges(std::move(ranges));
+}
+
+void FillRangesAndCalls(MemoryRecording& recording) {
+  FillGpuTimeline(recording);
+  recording.SetRanges(
+      MakeRangeExample(recording.mutable_tables(), recording.metadata().start_monotonic_ns, 4242));
+}
+
 struct Example {
   std::string_view name;
   void (*fill)(MemoryRecording&);
@@ -296,6 +322,9 @@ constexpr std::array kExamples = {
     Example{"gpu", FillGpu, 1000},
     Example{"gpu alone", FillGpuAlone, 0},
     Example{"gpu-timeline", FillGpuTimeline, 4},
+    Example{"ranges", FillRanges, 4},
+    Example{"ranges-alone", FillRangesAlone, 1000},
+    Example{"ranges-and-calls", FillRangesAndCalls, 4},
 };
 
 }  // namespace

@@ -45,6 +45,9 @@ Result<void> WriteRecording(const testing::MemoryRecording& recording, const cha
   const Tables& tables = recording.tables();
   auto taken = writer.Append(tables, recording.samples(), recording.quality());
   if (taken && recording.gpu() != nullptr) taken = writer.AppendGpu(tables, *recording.gpu());
+  if (taken && recording.ranges() != nullptr) {
+    taken = writer.AppendRanges(tables, *recording.ranges());
+  }
   return taken ? writer.Finish(tables, recording.quality()) : taken;
 }
 
