@@ -11,6 +11,7 @@
 #include "pyext/module/core.h"
 #include "pyext/module/errors.h"
 #include "pyext/module/gpu_report.h"
+#include "pyext/module/range_report.h"
 #include "pyext/module/text.h"
 
 namespace pystrobe::pyext {
@@ -173,7 +174,7 @@ py::dict MakeReport(const Recording& recording, const ReportOptions& options) {
                   "unseen"_a = ToDict(report.profile.unseen),
                   "idle_threads_hidden"_a = report.profile.idle_hidden.size(),
                   "threads"_a = ThreadList(report.profile), "functions"_a = FunctionList(report),
-                  "gpu"_a = GpuReportDict(file));
+                  "gpu"_a = GpuReportDict(file), "ranges"_a = RangeList(file));
 }
 
 }  // namespace pystrobe::pyext

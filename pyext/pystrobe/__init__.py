@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     )
     from pystrobe._profile import Profile, Stack
     from pystrobe._profiler import Profiler, disable, enable, profile
+    from pystrobe._range_report import NamedRange, RangeOnStream
     from pystrobe._region import region
     from pystrobe._report import (
         CpuSplit,
@@ -100,6 +101,8 @@ _HOMES = {
     "disable": "_profiler",
     "enable": "_profiler",
     "profile": "_profiler",
+    "NamedRange": "_range_report",
+    "RangeOnStream": "_range_report",
     "region": "_region",
     "CpuSplit": "_report",
     "FunctionTimes": "_report",
@@ -134,12 +137,14 @@ __all__ = [
     "InvalidArgumentError",
     "Local",
     "Metadata",
+    "NamedRange",
     "NotFoundError",
     "NotPythonError",
     "PermissionDeniedError",
     "Profile",
     "Profiler",
     "Quality",
+    "RangeOnStream",
     "Report",
     "Stack",
     "StackFrame",

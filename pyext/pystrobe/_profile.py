@@ -14,6 +14,7 @@ from typing import TextIO
 from pystrobe import _core
 from pystrobe._errors import InvalidArgumentError
 from pystrobe._gpu_report import GpuReport, StackFrame
+from pystrobe._range_report import NamedRange
 from pystrobe._report import (
     FunctionTimes,
     Metadata,
@@ -65,6 +66,14 @@ class Profile:
         """What GPUs did; ``None`` where nobody asked."""
         return self._whole.gpu
 
+    @property
+    def ranges(self) -> tuple[NamedRange, ...]:
+        """The ranges that the program named, each before those within it; none where nobody asked.
+
+        On the GPU they have the time that their work took, on the host that between their ends.
+        """
+        return self._whole.ranges
+
     def report(
         self,
         *,
@@ -104,7 +113,8 @@ class Profile:
         include_idle: bool = False,
         file: TextIO | None = None,
     ) -> None:
-        """Prints the table of functions and the quality line; in mode ``"gpu"`` kernels too.
+        """Prints the table of functions and the quality line; in mode ``"gpu"`` kernels too, and
+        the ranges that the program named.
 
         :param top: rows; ``None``: at most 20, and none that hardly matters.
         :param file: a text stream; ``None``: ``sys.stdout``, coloured where it is a terminal.

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pystrobe import _core
 from pystrobe._gpu_report import GpuReport, to_gpu_report
+from pystrobe._range_report import NamedRange, to_ranges
 
 Mode = Literal["wall", "cpu", "gil", "gpu"]
 
@@ -141,6 +142,9 @@ class Report:
     #: of the CPU time in any function; None where the recording has no C functions
     cpu_split: CpuSplit | None
     gpu: GpuReport | None  #: what GPUs did, whatever the mode; None where nobody asked
+    #: that the program named, of all of the recording: each before those within it, by descending
+    #: time; empty where nobody asked
+    ranges: tuple[NamedRange, ...]
 
 
 def read(
@@ -182,6 +186,7 @@ def to_report(raw: dict[str, Any]) -> Report:
         cut_off=raw["cut_off"],
         cpu_split=CpuSplit(**raw["cpu_split"]) if raw["cpu_split"] else None,
         gpu=to_gpu_report(raw["gpu"]) if raw["gpu"] else None,
+        ranges=to_ranges(raw["ranges"]),
     )
 
 
