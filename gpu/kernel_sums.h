@@ -20,7 +20,7 @@ namespace pystrobe::gpu {
 /// What is summed apart. The grid is not in it: where sequences have ever other lengths, there
 /// would be a sum for each; nor is the range, of which each time that it is open is another.
 struct SumKey {
-  LaunchOrigin origin;              ///< its range is 0
+  LaunchOrigin origin;               ///< its range is 0
   std::optional<uint32_t> captured;  ///< as GpuWork has it
   KernelId kernel{};                 ///< of copies and sets too, by their names
   uint32_t device = 0;

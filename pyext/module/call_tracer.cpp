@@ -11,6 +11,7 @@
 #include "profiler/trace/call_table.h"
 #include "profiler/trace/trace_recording.h"
 #include "pyext/module/errors.h"
+#include "pyext/module/gpu_work.h"
 #include "pyext/module/text.h"
 #include "sampler/remote/target_facts.h"
 
@@ -247,8 +248,8 @@ std::unique_ptr<Recording> CallTracer::MakeRecording(double ns_per_call, std::op
 }
 
 ScopedFd CallTracer::Record(std::unique_ptr<store::Recorder> recorder, double ns_per_call) {
-  if (gpu_ && gpu_->has_gpu) {
-    if (auto done = recorder->AppendGpu(gpu_->tables, gpu_->record); !done) Raise(done.error());
+  if (gpu_) {
+    if (auto done = AppendWork(*gpu_, *recorder); !done) Raise(done.error());
   }
   const auto done = trace::RecordTrace(
       *session_, {engine(), ns_per_call, trouble_},

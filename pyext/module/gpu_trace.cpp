@@ -14,8 +14,8 @@
 #include "profiler/store/recorder.h"
 #include "pyext/module/errors.h"
 #include "pyext/module/gpu.h"
+#include "pyext/module/gpu_work.h"
 #include "pyext/module/recording.h"
-#include "pyext/module/text.h"
 
 namespace py = pybind11;
 
@@ -49,31 +49,10 @@ Result<std::unique_ptr<Recording>> MakeRecording(const GpuWorkOfProcess& work) {
                         .complete = true,
                         .pause_mode = std::string(kOfGpu)};
   auto done = writer.Begin(*metadata);
-  if (done) done = writer.AppendGpu(work.tables, work.record);
+  if (done) done = AppendWork(work, writer);
   if (done) done = writer.Finish(Tables(), quality);
   if (!done) return std::unexpected(done.error());
   return Recording::Open(writer.TakeFd(), "the recording");
-}
-
-// As the record has it, with texts for their ids.
-py::dict RangesOf(const GpuWorkOfProcess& work) {
-  py::list ranges, streams, spans;
-  for (const NamedRange& one : work.ranges.ranges) {
-    const auto parent =
-        one.parent == NamedRange::kNoParent ? std::nullopt : std::optional(one.parent);
-    ranges.append(py::make_tuple(parent, ToStr(work.tables.text(one.domain)),
-                                 ToStr(work.tables.text(one.name)), one.count, one.host_ns));
-  }
-  for (const RangeOnStream& one : work.ranges.streams) {
-    streams.append(py::make_tuple(one.range, one.device, one.stream, one.instances, one.span_ns,
-                                  one.busy_ns, one.works));
-  }
-  for (const RangeSpan& one : work.ranges.spans) {
-    spans.append(py::make_tuple(one.begin_ns, one.end_ns, one.range, one.tid));
-  }
-  return py::dict(py::arg("ranges") = ranges, py::arg("streams") = streams,
-                  py::arg("spans") = spans, py::arg("spans_lost") = work.ranges.spans_lost,
-                  py::arg("overflowed") = work.ranges.overflowed);
 }
 
 void DefineRangeTrace(py::module_& module) {
@@ -91,7 +70,7 @@ void DefineRangeTrace(py::module_& module) {
 }  // namespace
 
 void DefineGpuTrace(py::module_& module) {
-  py::class_<GpuWorkOfProcess>(module, "GpuWork").def_property_readonly("ranges", &RangesOf);
+  const py::class_<GpuWorkOfProcess> work(module, "GpuWork");
   DefineRangeTrace(module);
   py::class_<GpuTrace>(module, "GpuTrace")
       .def(py::init(&Start), py::arg("library_paths"), py::arg("max_spans"))

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "profiler/base/thread.h"
+#include "pyext/module/gpu_work.h"
 
 namespace pystrobe::pyext {
 
@@ -27,8 +28,8 @@ class OwnSampler::Sink final : public RecordingSink {
       const std::scoped_lock lock(owner_.mutex_);
       return std::exchange(owner_.gpu_, std::nullopt);
     }();
-    if (gpu && gpu->has_gpu) {
-      if (auto done = to_.AppendGpu(gpu->tables, gpu->record); !done) return done;
+    if (gpu) {
+      if (auto done = AppendWork(*gpu, to_); !done) return done;
     }
     return to_.Finish(tables, quality);
   }

@@ -3,39 +3,50 @@
 
 from __future__ import annotations
 
+import json
+import os
+import tempfile
+
+import pystrobe
 from pystrobe import _core
+from pystrobe._profile import Profile
+from pystrobe._range_report import NamedRange
 
 
-def _paths(work: _core.GpuWork) -> list[str]:
-    paths: list[str] = []
-    for parent, domain, name, _, _ in work.ranges["ranges"]:
-        path = f"{domain}:{name}" if domain else name
-        paths.append(path if parent is None else f"{paths[parent]}/{path}")
-    return paths
+def profile_of(work: _core.GpuWork) -> Profile:
+    return Profile(_core.gpu_recording(work))
 
 
-def counts(work: _core.GpuWork) -> dict[str, int]:
+def _path(one: NamedRange) -> str:
+    name = f"{one.domain}:{one.name}" if one.domain else one.name
+    return name if one.parent is None else f"{_path(one.parent)}/{name}"
+
+
+def counts(profile: pystrobe.Profile) -> dict[str, int]:
     """How often each began."""
-    found = work.ranges["ranges"]
-    return {path: one[3] for path, one in zip(_paths(work), found)}
+    return {_path(one): one.count for one in profile.ranges}
 
 
-def host_ns(work: _core.GpuWork) -> dict[str, int]:
-    found = work.ranges["ranges"]
-    return {path: one[4] for path, one in zip(_paths(work), found)}
+def host_ns(profile: pystrobe.Profile) -> dict[str, int]:
+    return {_path(one): one.host_ns for one in profile.ranges}
 
 
-def on_devices(work: _core.GpuWork) -> dict[str, list[int]]:
+def on_devices(profile: pystrobe.Profile) -> dict[str, list[int]]:
     """Of each that put something on one stream: instances, works, span and busy nanoseconds."""
-    paths = _paths(work)
     return {
-        paths[number]: [instances, works, span, busy]
-        for number, _, _, instances, span, busy, works in work.ranges["streams"]
+        _path(one): [stream.instances, stream.works, stream.span_ns, stream.busy_ns]
+        for one in profile.ranges
+        for stream in one.streams
     }
 
 
-def spans(work: _core.GpuWork) -> list[tuple[str, int]]:
-    """In the order of their ends, with the thread of each."""
-    paths = _paths(work)
-    assert all(begin <= end for begin, end, _, _ in work.ranges["spans"])
-    return [(paths[number], tid) for _, _, number, tid in work.ranges["spans"]]
+def spans(profile: pystrobe.Profile) -> list[tuple[str, int]]:
+    """Of a timeline, each with its thread."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "ranges.json")
+        profile.save(path, format="trace-events")
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+    named = [event for event in events if event.get("cat") == "user_annotation"]
+    assert all(event["ph"] == "X" and event["dur"] >= 0 for event in named)
+    return [(event["name"], event["tid"]) for event in named]

@@ -73,7 +73,7 @@ use()
 trace = Trace(timeline=True, of_gpu=False)
 for _ in range(3):
     use()
-work = trace.stop()
+work = heard.profile_of(trace.stop())
 use()
 tids = {tid for _, tid in heard.spans(work)}
 say([heard.counts(work), [len(heard.spans(work)), len(tids), tids == {threading.get_native_id()}]])
@@ -98,7 +98,7 @@ with nvtx.annotate("main"):
     threads = [threading.Thread(target=work, args=(f"thread {i}",)) for i in range(4)]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
-work = trace.stop()
+work = heard.profile_of(trace.stop())
 say([heard.counts(work), len({tid for _, tid in heard.spans(work)})])
 """,
         driver=False,
@@ -110,7 +110,7 @@ say([heard.counts(work), len({tid for _, tid in heard.spans(work)})])
 
 
 def test_a_profiler_without_a_gpu_hears_ranges_all_the_same() -> None:
-    warned, found, again = heard(
+    warned, found, again, of_others = heard(
         """
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -122,21 +122,24 @@ for _ in range(3):
     use()
 time.sleep(0.02)
 nvtx.pop_range()
-work = trace.stop()
+work = heard.profile_of(trace.stop())
 with warnings.catch_warnings(record=True):
     with pystrobe.Profiler(gpu=True) as profiler:
         use()
-    with pystrobe.Tracer(gpu=True):
+    with pystrobe.Tracer(gpu=True) as tracer:
         use()
 own = {path.removeprefix("before/"): n for path, n in heard.counts(work).items()}
 assert heard.host_ns(work)["before"] > 20_000_000
-say([[str(w.message)[:27] for w in caught], own, [second is None, profiler.profile.gpu is None]])
+of_others = [heard.counts(profiler.profile), heard.counts(tracer.profile())]
+say([[str(w.message)[:27] for w in caught], own, [second is None, profiler.profile.gpu is None],
+     of_others])
 """,
         driver=False,
     )
     assert warned == ["the GPU is not profiled: th"] * 2
     assert found == {"before": 1, **FOUND}
     assert again == [True, True]
+    assert of_others == [{path: 1 for path in FOUND}] * 2
 
 
 def test_what_is_launched_in_a_range_is_its_own_and_that_of_all_around_it() -> None:
@@ -157,7 +160,7 @@ for _ in range(3):
 t.launch(100)
 with nvtx.annotate("later"):
     t.launch(1)
-work = trace.stop()
+work = heard.profile_of(trace.stop())
 say([heard.on_devices(work), heard.counts(work)])
 """
     )
@@ -185,7 +188,7 @@ trace = Trace(timeline=False)
 with nvtx.annotate("backward"):
     (lambda: backward())()
 t.launch_without_frames(2)
-work = trace.stop()
+work = heard.profile_of(trace.stop())
 say(heard.on_devices(work))
 """
     )
@@ -203,7 +206,7 @@ with nvtx.annotate("outer"):
     trace.restart()
     with nvtx.annotate("after"):
         t.launch(5)
-say(heard.on_devices(trace.stop()))
+say(heard.on_devices(heard.profile_of(trace.stop())))
 """
     )
     assert {path: one[:2] for path, one in found.items()} == {
@@ -236,7 +239,7 @@ from pystrobe.gpu._trace import Trace
 trace = Trace(timeline=False, of_gpu=False)
 with nvtx.annotate("late"):
     pass
-print(heard_ranges.counts(trace.stop()))
+print(heard_ranges.counts(heard_ranges.profile_of(trace.stop())))
 """
     environment = {**THIS.environment(), "PYTHONPATH": str(HERE)}
     ended = subprocess.run(
@@ -275,7 +278,7 @@ def test_a_child_that_imports_pystrobe_hears_its_own() -> None:
     counts = """
 trace = Trace(timeline=False, of_gpu=False)
 use()
-print(len(heard.counts(trace.stop())))
+print(len(heard.counts(heard.profile_of(trace.stop()))))
 """
     child = "import json\nfrom pystrobe import gpu\n" + PREAMBLE + RANGES + counts
     said = heard(
