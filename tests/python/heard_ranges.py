@@ -6,15 +6,20 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import warnings
+from typing import Any
 
 import pystrobe
-from pystrobe import _core
-from pystrobe._profile import Profile
 from pystrobe._range_report import NamedRange
 
 
-def profile_of(work: _core.GpuWork) -> Profile:
-    return Profile(_core.gpu_recording(work))
+def begin(*, timeline: bool = False, **options: Any) -> pystrobe.Profiler:
+    """Of a program without a GPU, which is warned of."""
+    profiler = pystrobe.Profiler(gpu=True, timeline=timeline, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        profiler.start()
+    return profiler
 
 
 def _path(one: NamedRange) -> str:

@@ -18,7 +18,7 @@ import os, subprocess, threading, warnings
 import nvtx
 import heard_ranges as heard
 from pystrobe import _core
-from pystrobe.gpu._trace import Trace, begin_or_warn
+from pystrobe.gpu._trace import begin_or_warn
 
 def say(what):
     print(json.dumps(what))
@@ -70,10 +70,10 @@ def test_ranges_of_a_library_are_heard_without_a_gpu() -> None:
     found, threads = heard(
         """
 use()
-trace = Trace(timeline=True, of_gpu=False)
+trace = heard.begin(timeline=True)
 for _ in range(3):
     use()
-work = heard.profile_of(trace.stop())
+work = trace.stop()
 use()
 tids = {tid for _, tid in heard.spans(work)}
 say([heard.counts(work), [len(heard.spans(work)), len(tids), tids == {threading.get_native_id()}]])
@@ -93,12 +93,12 @@ def work(name):
             with nvtx.annotate("inside"):
                 pass
 
-trace = Trace(timeline=True, of_gpu=False)
+trace = heard.begin(timeline=True)
 with nvtx.annotate("main"):
     threads = [threading.Thread(target=work, args=(f"thread {i}",)) for i in range(4)]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
-work = heard.profile_of(trace.stop())
+work = trace.stop()
 say([heard.counts(work), len({tid for _, tid in heard.spans(work)})])
 """,
         driver=False,
@@ -114,15 +114,17 @@ def test_a_profiler_without_a_gpu_hears_ranges_all_the_same() -> None:
         """
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    trace = begin_or_warn(timeline=False)
+    trace = pystrobe.Profiler(gpu=True, schedule=gpu.schedule(wait=0, warmup=1, active=1))
+    trace.start()
     second = begin_or_warn(timeline=False)
 nvtx.push_range("before")
-trace.restart()
+use()
+trace.step()
 for _ in range(3):
     use()
 time.sleep(0.02)
 nvtx.pop_range()
-work = heard.profile_of(trace.stop())
+work = trace.stop()
 with warnings.catch_warnings(record=True):
     with pystrobe.Profiler(gpu=True) as profiler:
         use()
@@ -139,14 +141,15 @@ say([[str(w.message)[:27] for w in caught], own, [second is None, profiler.profi
     assert warned == ["the GPU is not profiled: th"] * 2
     assert found == {"before": 1, **FOUND}
     assert again == [True, True]
-    assert of_others == [{path: 1 for path in FOUND}] * 2
+    assert of_others == [dict.fromkeys(FOUND, 1)] * 2
 
 
 def test_what_is_launched_in_a_range_is_its_own_and_that_of_all_around_it() -> None:
     found, counts = heard(
         """
 t.begin()
-trace = Trace(timeline=False)
+trace = pystrobe.Profiler(mode="gpu")
+trace.start()
 for _ in range(3):
     with nvtx.annotate("step"):
         t.launch(5)
@@ -160,7 +163,7 @@ for _ in range(3):
 t.launch(100)
 with nvtx.annotate("later"):
     t.launch(1)
-work = heard.profile_of(trace.stop())
+work = trace.stop()
 say([heard.on_devices(work), heard.counts(work)])
 """
     )
@@ -184,11 +187,12 @@ def backward():
     path = _core.gpu_enter_backward()
     t.launch_without_frames(4)
     _core.gpu_leave_backward(path)
-trace = Trace(timeline=False)
+trace = pystrobe.Profiler(mode="gpu")
+trace.start()
 with nvtx.annotate("backward"):
     (lambda: backward())()
 t.launch_without_frames(2)
-work = heard.profile_of(trace.stop())
+work = trace.stop()
 say(heard.on_devices(work))
 """
     )
@@ -199,14 +203,15 @@ def test_a_restart_forgets_what_was_launched_before() -> None:
     found = heard(
         """
 t.begin()
-trace = Trace(timeline=False)
+trace = pystrobe.Profiler(mode="gpu", schedule=gpu.schedule(wait=0, warmup=1, active=1))
+trace.start()
 with nvtx.annotate("outer"):
     with nvtx.annotate("before"):
         t.launch(5)
-    trace.restart()
+    trace.step()
     with nvtx.annotate("after"):
         t.launch(5)
-say(heard.on_devices(heard.profile_of(trace.stop())))
+say(heard.on_devices(trace.stop()))
 """
     )
     assert {path: one[:2] for path, one in found.items()} == {
@@ -235,11 +240,10 @@ def test_a_library_that_used_nvtx_before_is_not_heard() -> None:
 import nvtx
 nvtx.push_range("early")
 import heard_ranges
-from pystrobe.gpu._trace import Trace
-trace = Trace(timeline=False, of_gpu=False)
+trace = heard_ranges.begin()
 with nvtx.annotate("late"):
     pass
-print(heard_ranges.counts(heard_ranges.profile_of(trace.stop())))
+print(heard_ranges.counts(trace.stop()))
 """
     environment = {**THIS.environment(), "PYTHONPATH": str(HERE)}
     ended = subprocess.run(
@@ -276,9 +280,9 @@ say([child.returncode, child.stdout, child.stderr, "NVTX_INJECTION64_PATH" in os
 
 def test_a_child_that_imports_pystrobe_hears_its_own() -> None:
     counts = """
-trace = Trace(timeline=False, of_gpu=False)
+trace = heard.begin()
 use()
-print(len(heard.counts(heard.profile_of(trace.stop()))))
+print(len(heard.counts(trace.stop())))
 """
     child = "import json\nfrom pystrobe import gpu\n" + PREAMBLE + RANGES + counts
     said = heard(

@@ -160,6 +160,46 @@ def test_what_a_graph_does_has_the_paths_of_its_launch_and_of_its_capture(own: O
     assert "; nothing is missing" in quality["line"]
 
 
+def test_what_the_program_did_while_the_device_idled_is_told(own: Own) -> None:
+    found = traced(
+        """
+        def asks():
+            t.launch(2000)
+            t.synchronize()
+            time.sleep(0.004)
+        def loads():
+            time.sleep(0.02)
+        with pystrobe.Profiler(mode="gpu") as profiler:
+            asks()
+            t.launch(2000)
+            loads()
+            t.launch(2000)
+        gpu = profiler.profile.gpu
+        def name(frames):
+            return [frame.function for frame in frames]
+        idles = [[i.cause, name(i.from_frames), name(i.to_frames), i.total_ns] for i in gpu.idles]
+        waits = [[name(wait.frames), wait.count, wait.total_ns] for wait in gpu.waits]
+        lines = [[i.from_frames[0].line, i.to_frames[0].line] for i in gpu.idles if i.from_frames]
+        print(json.dumps([idles, waits, lines, [use.__dict__ for use in gpu.uses]]))
+        """,
+        own,
+    )
+    idles, waits, lines, (use,) = found
+    by_cause = {cause: rest for cause, *rest in idles}
+    assert by_cause["wait"][:2] == [["<module>", "asks", "synchronize"], ["<module>", "launch"]]
+    assert by_cause["wait"][2] >= 4_000_000
+    assert by_cause["host"][:2] == [["<module>", "launch"], ["<module>", "launch"]]
+    assert by_cause["host"][2] >= 17_000_000
+    (wait,) = waits
+    assert wait[:2] == [["<module>", "asks", "synchronize"], 1]
+    assert wait[2] >= 1_000_000
+    spread = [after - before for before, after in lines]
+    assert sorted(spread) == [1, 2], "lines of the program between which it idled"
+    assert use["device"] == 0
+    assert use["busy_ns"] == 6_000_000
+    assert use["idle_ns"] == sum(ns for _, _, _, ns in idles)
+
+
 def test_a_region_stands_in_the_path(own: Own) -> None:
     found = traced(
         """
