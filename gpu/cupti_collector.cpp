@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <mutex>
+#include <utility>
 
 #include "profiler/base/clock.h"
 
@@ -19,9 +20,14 @@ std::atomic<bool> is_in_child{false};
 // CUPTI's requests for buffers do not say whose they are.
 std::atomic<ActivityBuffers*> lender{nullptr};
 
-// What CUPTI keeps from the begin of the launch that this thread is in to its end: whether the
-// driver made a node of a graph of it. Null: it is in none.
-[[gnu::tls_model("initial-exec")]] constinit thread_local uint64_t* is_captured = nullptr;
+// Of the call that this thread is in, if any. CUPTI may tell the begin of a call and not its end,
+// or the other way round, where a session begins or ends meanwhile.
+struct CurrentCall {
+  bool is_launch = false;
+  bool is_captured = false;   // the driver made a node of a graph of it
+  int64_t wait_begin_ns = 0;  // 0: it is no wait
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local CurrentCall current_call;
 
 // Of this thread, asked for once: that is a system call.
 [[gnu::tls_model("initial-exec")]] constinit thread_local uint32_t own_tid = 0;
@@ -103,39 +109,41 @@ void CUPTIAPI CuptiCollector::OnEvent(void* collector, CUpti_CallbackDomain doma
 
 void CuptiCollector::OnBegin(CUpti_CallbackId id, const CUpti_CallbackData& call) {
   const int64_t now_ns = MonotonicNow().count();
-  const bool is_wait = IsWaitCall(id);
-  *call.correlationData = is_wait ? static_cast<uint64_t>(now_ns) : 0;
   const auto kind = KindOfLaunchCall(id);
+  current_call = {.is_launch = kind.has_value(), .wait_begin_ns = IsWaitCall(id) ? now_ns : 0};
   if (!kind) return;
-  counts_.Add(*kind);
-  if (!is_wait) is_captured = call.correlationData;
+  if (kind != LaunchKind::kGraph) counts_.Add(*kind);
   moments_.Put(call.correlationId, {.time_ns = now_ns, .tid = OwnTid()});
   ring_.Put(call.correlationId, path_.load(std::memory_order_acquire)->Current());
 }
 
+// What puts one thing on a device is counted with those that fail, to be held against the records.
 void CuptiCollector::OnEnd(CUpti_CallbackId id, const CUpti_CallbackData& call) {
-  is_captured = nullptr;
-  const bool is_launch = KindOfLaunchCall(id).has_value();
+  const CurrentCall ended = std::exchange(current_call, {});
   const bool is_done = *static_cast<const CUresult*>(call.functionReturnValue) == CUDA_SUCCESS;
-  if (is_launch && !is_done) counts_.AddFailed();
-  if (IsWaitCall(id)) {
-    if (!notes_waits_.load(std::memory_order_relaxed)) return;
-    waits_.Put({.begin_ns = static_cast<int64_t>(*call.correlationData),
-                .end_ns = MonotonicNow().count(),
-                .tid = OwnTid(),
-                .path = path_.load(std::memory_order_acquire)->Current().path});
-  } else if (is_done && *call.correlationData != 0) {
+  const auto kind = KindOfLaunchCall(id);
+  if (kind == LaunchKind::kGraph) {
+    if (is_done && !ended.is_captured) counts_.Add(*kind);
+  } else if (kind && !is_done) {
+    counts_.AddFailed();
+  } else if (kind && ended.is_captured) {
     counts_.AddCaptured();
   }
+  if (ended.wait_begin_ns == 0 || !notes_waits_.load(std::memory_order_relaxed)) return;
+  waits_.Put({.begin_ns = ended.wait_begin_ns,
+              .end_ns = MonotonicNow().count(),
+              .tid = OwnTid(),
+              .path = path_.load(std::memory_order_acquire)->Current().path});
 }
 
 // While a stream is captured each launch creates a node. Instantiation creates a copy of each,
-// which is what records tell of, and then says of what it is one.
+// which is what records tell of, and then says of what it is one. The graph of those goes with the
+// executable one, as an H200 with CUDA 13.0 has it.
 void CuptiCollector::OnGraph(CUpti_CallbackId id, const CUpti_GraphData& graph) {
   uint32_t number = 0;
   switch (id) {
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
-      if (is_captured != nullptr) *is_captured = 1;
+      current_call.is_captured = current_call.is_launch;
       if (cupti_.load()->cuptiGetGraphId(graph.graph, &number) != CUPTI_SUCCESS) return;
       graph_nodes_.Create(number, NumberOf(graph.node), path_.load()->Current().path);
       return;

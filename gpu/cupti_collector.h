@@ -23,7 +23,7 @@
 namespace pystrobe::gpu {
 
 /// Its callbacks throw nothing, and in a child of fork() do nothing. Those of launches take no lock
-/// of ours and allocate nothing.
+/// of ours and allocate nothing, but for those that are captured into a graph or waited for.
 class CuptiCollector {
  public:
   struct Options {

@@ -230,7 +230,6 @@ void CuptiSession::Impl::Decode(const ActivityBuffers::Filled& filled) {
 void CuptiSession::Impl::TakeWaits() {
   collector_.waits().Take(taken_);
   for (const HostWait& wait : taken_) idle_.Add(wait);
-  taken_.clear();
 }
 
 // With the decoder's lock, or once its thread has ended.

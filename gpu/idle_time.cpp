@@ -109,24 +109,35 @@ void IdleTime::Charge(const Pending& work, const Past& past) {
   const int64_t launch_ns = std::min(work.launch_ns, work.begin_ns);
   key.cause = IdleCause::kLaunch;
   Note(key, work.begin_ns - launch_ns);
-  if (const HostWait* const wait = WaitBefore(work, since)) {
-    key.cause = IdleCause::kWait;
-    key.from = wait->path;
-  } else {
-    const bool is_steady = work.launch_ns - past.launch_ns <= kSteadyNs;
-    key.cause = is_steady ? IdleCause::kLaunches : IdleCause::kHost;
-    key.from = past.path;
-  }
-  Note(key, launch_ns - since);
+  ChargeHost(work, past, launch_ns);
 }
 
-// The last one of the thread that returned after the device had nothing more to do.
-const HostWait* IdleTime::WaitBefore(const Pending& work, int64_t idle_since_ns) const {
+// Who goes on from a wait has to launch something first, which takes its time; what takes longer
+// is something else, as it is without a wait.
+void IdleTime::ChargeHost(const Pending& work, const Past& past, int64_t until_ns) {
+  IdleKey key{.device = work.device, .from = past.path, .to = work.path};
+  int64_t since = past.busy_until_ns, acted_ns = past.launch_ns;
+  if (const HostWait* const wait = WaitAt(work, since)) {
+    key.from = wait->path;
+    acted_ns = wait->end_ns;
+    const bool goes_on = until_ns - acted_ns <= kSteadyNs;
+    key.cause = IdleCause::kWait;
+    Note(key, (goes_on ? until_ns : acted_ns) - since);
+    if (goes_on) return;
+    since = acted_ns;
+  }
+  const bool is_steady = work.launch_ns - acted_ns <= kSteadyNs;
+  key.cause = is_steady ? IdleCause::kLaunches : IdleCause::kHost;
+  Note(key, until_ns - since);
+}
+
+// That the launching thread was in as the device ran out of work, and has returned from.
+const HostWait* IdleTime::WaitAt(const Pending& work, int64_t idle_since_ns) const {
   auto at = std::ranges::upper_bound(waits_, work.launch_ns, {}, &HostWait::end_ns);
   while (at != waits_.begin()) {
     --at;
     if (at->end_ns < idle_since_ns) return nullptr;
-    if (at->tid == work.tid) return &*at;
+    if (at->tid == work.tid && at->begin_ns < idle_since_ns) return &*at;
   }
   return nullptr;
 }

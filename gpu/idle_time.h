@@ -20,8 +20,8 @@ enum class IdleCause : uint8_t {
   kQueue,     ///< that was launched in time: it waited for another stream, or for the device itself
   kLaunch,    ///< it was being launched: from the begin of the call on
   kLaunches,  ///< launches followed each other, no more than kSteadyNs apart, but came too late
-  kWait,      ///< the thread that launched it had waited for the device first
-  kHost,      ///< nothing was launched for longer: the program was busy with something else
+  kWait,      ///< the thread that launched it was waiting for the device, and went on after that
+  kHost,      ///< nothing was launched on it for longer: the program did something else
   kUnknown,   ///< its launch was not seen
 };
 inline constexpr size_t kIdleCauses = 6;
@@ -29,7 +29,8 @@ inline constexpr size_t kIdleCauses = 6;
 struct IdleKey {
   uint32_t device = 0;
   IdleCause cause = IdleCause::kUnknown;
-  /// Of kLaunches and kHost, the path of the launch before; of kWait, of the wait; else 0.
+  /// What the program did last: path of kLaunches and kHost the launch before, or the wait that it
+  /// went on from; of kWait, the wait; else 0.
   uint32_t from = 0;
   uint32_t to = 0;  ///< path of the launch that ended it
 
@@ -62,7 +63,8 @@ struct IdleOptions {
   size_t max_sums = 1 << 14;  ///< of each kind
   /// Works are put in order among so many: records of several threads come in any.
   size_t window = 1 << 17;
-  size_t max_waits = 1 << 16;  ///< the last ones are kept
+  /// The last ones are kept: two for each work that is not put in order yet.
+  size_t max_waits = 1 << 18;
 };
 
 /// What threads waited for, too. Memory does not grow with time: past `max_sums` there is one sum
@@ -105,7 +107,8 @@ class IdleTime {
 
   void Take(const Pending& work);
   void Charge(const Pending& work, const Past& past);
-  const HostWait* WaitBefore(const Pending& work, int64_t idle_since_ns) const;
+  void ChargeHost(const Pending& work, const Past& past, int64_t until_ns);
+  const HostWait* WaitAt(const Pending& work, int64_t idle_since_ns) const;
   void Note(const IdleKey& key, int64_t nanoseconds);
   uint32_t SumOf(const IdleKey& key);
   size_t PlaceOf(uint32_t device);

@@ -110,13 +110,25 @@ constexpr uint32_t kSets[] = {
 // Copies that are not to be waited for, with memory that is not pinned, wait inside the driver all
 // the same: nothing tells that of them.
 constexpr uint32_t kWaits[] = {
-    CBID(cuCtxSynchronize),     800 /* cuCtxSynchronize_v2, of CUDA 13 */,
-    CBID(cuStreamSynchronize),  CBID(cuStreamSynchronize_ptsz),
-    CBID(cuEventSynchronize),   CBID(cuMemcpyDtoH_v2),
-    CBID(cuMemcpyDtoH_v2_ptds), CBID(cuMemcpyAtoH_v2),
-    CBID(cuMemcpyAtoH_v2_ptds), CBID(cuMemcpyHtoD_v2),
-    CBID(cuMemcpyHtoD_v2_ptds), CBID(cuMemcpy),
+    CBID(cuCtxSynchronize),
+    800 /* cuCtxSynchronize_v2, of CUDA 13 */,
+    CBID(cuStreamSynchronize),
+    CBID(cuStreamSynchronize_ptsz),
+    CBID(cuEventSynchronize),
+    CBID(cuMemcpyDtoH_v2),
+    CBID(cuMemcpyDtoH_v2_ptds),
+    CBID(cuMemcpyAtoH_v2),
+    CBID(cuMemcpyAtoH_v2_ptds),
+    CBID(cuMemcpyHtoD_v2),
+    CBID(cuMemcpyHtoD_v2_ptds),
+    CBID(cuMemcpy),
     CBID(cuMemcpy_ptds),
+    CBID(cuMemcpy2D_v2),
+    CBID(cuMemcpy2D_v2_ptds),
+    CBID(cuMemcpy2DUnaligned_v2),
+    CBID(cuMemcpy2DUnaligned_v2_ptds),
+    CBID(cuMemcpy3D_v2),
+    CBID(cuMemcpy3D_v2_ptds),
 };
 
 #undef CBID

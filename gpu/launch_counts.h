@@ -16,9 +16,10 @@
 namespace pystrobe::gpu {
 
 struct LaunchTotals {
-  std::array<uint64_t, kLaunchKinds> launches{};  ///< by LaunchKind, those that failed included
+  std::array<uint64_t, kLaunchKinds>
+      launches{};  ///< by LaunchKind; those that failed too, but for graphs
   uint64_t failed = 0;
-  uint64_t captured = 0;  ///< of them, that went into a graph instead of to a device
+  uint64_t captured = 0;  ///< of them, but for graphs: went into a graph instead of to a device
 };
 
 /// Threads count in stripes of their own, by chance, so that they seldom wait for each other's

@@ -157,6 +157,9 @@ ThreadRanges* NvtxRanges::OfThread() {
 
 ThreadRanges* NvtxRanges::Enter() {
   if (has_ended) return nullptr;
+  // Before any lock: the C library takes the one that dlopen has.
+  static thread_local const RangesOfEndedThread ended;
+  static_cast<void>(ended);
   const std::lock_guard lock(mutex_);
   ThreadRanges* ranges = nullptr;
   if (!free_.empty()) {
@@ -177,8 +180,6 @@ ThreadRanges* NvtxRanges::Enter() {
   ranges->has_ended_ = false;
   ranges->recorder_ = running_ != 0 ? recorder_.get() : nullptr;
   ranges_of_thread = ranges;
-  static thread_local const RangesOfEndedThread ended;
-  static_cast<void>(ended);
   return ranges;
 }
 
@@ -280,6 +281,14 @@ FoundRanges NvtxRanges::EndRecording(uint64_t recording, Nanoseconds end) {
   FoundRanges found = recorder_->Take();
   recorder_->Clear({});
   return found;
+}
+
+void NvtxRanges::DropRecording(uint64_t recording) {
+  const std::lock_guard lock(mutex_);
+  if (running_ != recording) return;
+  running_ = 0;
+  StopAll(MonotonicNow());
+  recorder_->Clear({});
 }
 
 void NvtxRanges::StartAll(const RangeOptions& options) {

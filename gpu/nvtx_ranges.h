@@ -108,6 +108,8 @@ class NvtxRanges {
   /// What was found; what is open counts until `end`, CLOCK_MONOTONIC. Nothing of a recording that
   /// is not the one that runs.
   FoundRanges EndRecording(uint64_t recording, Nanoseconds end);
+  /// The same without what was found.
+  void DropRecording(uint64_t recording);
 
   /// Of the recording that runs.
   const RangeInstances& instances() const { return recorder_->instances(); }

@@ -35,11 +35,12 @@ class WaitLog {
       ++lost_;
     }
   }
-  /// Appends those since the last Take to `to`, in the order of their ends, about.
+  /// Those since the last Take, in the order of their ends, about, instead of what is in `to`.
   void Take(std::vector<HostWait>& to) {
+    to.clear();
+    to.reserve(most_);
     const std::lock_guard lock(mutex_);
-    to.insert(to.end(), waits_.begin(), waits_.end());
-    waits_.clear();
+    waits_.swap(to);
   }
   void Clear() {
     const std::lock_guard lock(mutex_);

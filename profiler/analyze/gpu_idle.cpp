@@ -13,26 +13,39 @@ namespace {
 
 using Line = std::optional<FrameId>;
 
-/// Root first, of Python.
-std::vector<FrameId> CallsOf(StackId stack, const Tables& tables) {
-  std::vector<FrameId> calls;
-  for (const FrameId frame : tables.FramesOf(stack)) {
-    if (analyze::IsPythonLine(frame, tables)) calls.push_back(frame);
-  }
-  return calls;
-}
+class CommonCalls {
+ public:
+  explicit CommonCalls(const Tables& tables) : tables_(tables) {}
 
-/// The innermost call that both are in, at the line of each.
-std::pair<Line, Line> CommonCall(StackId from, StackId to, const Tables& tables) {
-  const std::vector<FrameId> before = CallsOf(from, tables), after = CallsOf(to, tables);
-  const auto [left, right] = std::ranges::mismatch(before, after);
-  const auto function = [&tables](FrameId frame) { return tables.frame(frame).function; };
-  const bool is_same_call =
-      left != before.end() && right != after.end() && function(*left) == function(*right);
-  if (is_same_call) return {*left, *right};
-  if (right == after.begin()) return {};
-  return {*std::prev(right), *std::prev(right)};
-}
+  /// The innermost call that both are in, at the line of each.
+  std::pair<Line, Line> Of(StackId from, StackId to) {
+    const std::vector<FrameId> before = CallsOf(from), after = CallsOf(to);
+    const auto [left, right] = std::ranges::mismatch(before, after);
+    const auto function = [this](FrameId frame) { return tables_.frame(frame).function; };
+    const bool is_same_call =
+        left != before.end() && right != after.end() && function(*left) == function(*right);
+    if (is_same_call) return {*left, *right};
+    if (right == after.begin()) return {};
+    return {*std::prev(right), *std::prev(right)};
+  }
+
+ private:
+  /// Root first, of Python. Of a file whose stacks are without end, none in the end.
+  std::vector<FrameId> CallsOf(StackId stack) {
+    constexpr size_t kMostFrames = size_t{1} << 26;
+    std::vector<FrameId> calls;
+    for (; stack != kEmptyStack && looked_at_ < kMostFrames; ++looked_at_) {
+      const StackNode& node = tables_.stack(stack);
+      if (analyze::IsPythonLine(node.frame, tables_)) calls.push_back(node.frame);
+      stack = node.parent;
+    }
+    std::ranges::reverse(calls);
+    return calls;
+  }
+
+  const Tables& tables_;
+  size_t looked_at_ = 0;  // frames, of all
+};
 
 template <typename Row, typename Sum>
 void AddTo(Row& row, const Sum& sum) {
@@ -58,12 +71,13 @@ GpuIdleTable MakeGpuIdleTable(const RecordingSource& recording) {
     table.busy_ns += use.busy_ns;
     table.idle_ns += use.idle_ns;
   }
+  CommonCalls common_calls(tables);
   std::map<std::tuple<GpuIdleCause, Line, Line>, GpuIdleRow> rows;
   for (const GpuIdle& idle : record.idles) {
     table.by_cause[static_cast<size_t>(idle.cause)] += idle.total_ns;
     std::pair<Line, Line> place{lines[ToIndex(idle.to)], lines[ToIndex(idle.to)]};
     if (idle.cause == GpuIdleCause::kHost) {
-      place = CommonCall(idle.from, idle.to, tables);
+      place = common_calls.Of(idle.from, idle.to);
     } else if (idle.cause == GpuIdleCause::kWait) {
       place.first = place.second = lines[ToIndex(idle.from)];
     }

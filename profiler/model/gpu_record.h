@@ -101,8 +101,8 @@ enum class GpuIdleCause : uint8_t {
   kQueue,     ///< that was launched in time: it waited for another stream, or for the device itself
   kLaunch,    ///< it was being launched: from the begin of the call on
   kLaunches,  ///< launches followed each other, 100 us apart at most, but came too late
-  kWait,      ///< the thread that launched it had waited for the device first
-  kHost,      ///< nothing was launched for longer: the program was busy with something else
+  kWait,      ///< the thread that launched it was waiting for the device, and went on after that
+  kHost,      ///< nothing was launched on it for longer: the program did something else
   kUnknown,   ///< its launch was not seen
 };
 inline constexpr size_t kGpuIdleCauses = 6;
@@ -111,8 +111,10 @@ inline constexpr size_t kGpuIdleCauses = 6;
 struct GpuIdle {
   uint32_t device = 0;
   GpuIdleCause cause = GpuIdleCause::kUnknown;
-  StackId from = kEmptyStack;  ///< kLaunches, kHost: of the launch before; kWait: of the wait
-  StackId to = kEmptyStack;    ///< of the launch that ended it
+  /// What the program did last: kLaunches, kHost: the launch before, or the wait that it went on
+  /// from; kWait: the wait.
+  StackId from = kEmptyStack;
+  StackId to = kEmptyStack;  ///< of the launch that ended it
   uint64_t count = 0;
   uint64_t total_ns = 0;
   uint64_t max_ns = 0;
@@ -130,8 +132,8 @@ struct GpuWait {
   friend bool operator==(const GpuWait&, const GpuWait&) = default;
 };
 
-/// How far the figures can be trusted. All is well where the calls that put one thing on a device
-/// are as many as the records that are not of graphs, and the others are 0.
+/// How far the figures can be trusted. Where all is well, the records that are not of graphs are as
+/// many as the launches of kernels, copies and sets that neither failed nor were captured.
 struct GpuQuality {
   uint64_t kernel_launches = 0, graph_launches = 0, copies = 0, sets = 0;  ///< calls of the driver
   uint64_t failed = 0;                                                     ///< of these

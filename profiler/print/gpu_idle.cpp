@@ -41,7 +41,7 @@ class Places {
 
   /// "train (app.py:12 to 34)"
   std::string Between(const GpuIdleRow& row) const {
-    if (!row.from || !row.to) return "no Python that both have in common";
+    if (!row.from || !row.to) return "no common Python caller";
     const std::string from = LineOf(*row.from), to = LineOf(*row.to);
     return WithLines(*row.from, from == to ? from : fmt::format("{} to {}", from, to));
   }
@@ -72,11 +72,11 @@ std::string WhyText(const GpuIdleRow& row, const Places& places) {
     case GpuIdleCause::kLaunch:
       return fmt::format("in the launch itself: by {}", places.Text(row.to));
     case GpuIdleCause::kLaunches:
-      return fmt::format("launches came later than the GPU was done: by {}", places.Text(row.to));
+      return fmt::format("it was done before the next launch came: by {}", places.Text(row.to));
     case GpuIdleCause::kWait:
-      return fmt::format("after the program had waited for the GPU: in {}", places.Text(row.from));
+      return fmt::format("after the program had waited for it: in {}", places.Text(row.from));
     case GpuIdleCause::kHost:
-      return fmt::format("the program launched nothing: in {}", places.Between(row));
+      return fmt::format("the program launched nothing for it: in {}", places.Between(row));
     case GpuIdleCause::kUnknown:
       return "before a launch that was not seen";
   }
@@ -87,7 +87,9 @@ std::string RowText(const GpuIdleRow& row, const GpuIdleTable& table, const Plac
                     const TableOptions& options) {
   std::string text = fmt::format("{:>{}.1f}", PercentOf(row.total_ns, table.idle_ns), kShareWidth);
   text += PadLeft(write::GroupDigits(row.count), kCountWidth);
-  for (const uint64_t ns : {row.total_ns, row.total_ns / row.count, row.max_ns}) {
+  // A file may say anything.
+  const uint64_t mean_ns = row.count == 0 ? 0 : row.total_ns / row.count;
+  for (const uint64_t ns : {row.total_ns, mean_ns, row.max_ns}) {
     text += PadLeft(write::TimeText(ns), kTimeWidth);
   }
   text += std::string(kGap, ' ');

@@ -110,9 +110,8 @@ std::string Legend(bool has_work, const TableOptions& options) {
   std::string text = "host: from begin to end";
   if (has_work) {
     text +=
-        "; GPU span: from the first kernel's start to the last one's end; busy: what kernels took "
-        "of "
-        "that; x2: of 2 streams together";
+        "; GPU span: from the start of the first work launched in it to the end of the last; busy: "
+        "what the works took of that; x2: of 2 streams together";
   }
   return fmt::format("\n{}{}{}", palette.faint, Wrap(text, options.terminal.width, 2),
                      palette.reset);

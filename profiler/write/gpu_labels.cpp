@@ -74,9 +74,10 @@ std::string RecordsText(const GpuQuality& quality) {
   const std::string recorded = Counted(quality.records, "work recorded", "works recorded");
   const std::string launches = Counted(Launched(quality), "launch", "launches");
   if (quality.graph_launches == 0) return fmt::format("{}, of {}", recorded, launches);
-  return fmt::format(
-      "{}, {} of {} and {} of {}", recorded, GroupDigits(Less(quality.records, quality.of_graphs)),
-      launches, GroupDigits(quality.of_graphs), Counted(quality.graph_launches, "graph", "graphs"));
+  return fmt::format("{}, {} of {} and {} of {}", recorded,
+                     GroupDigits(Less(quality.records, quality.of_graphs)), launches,
+                     GroupDigits(quality.of_graphs),
+                     Counted(quality.graph_launches, "graph launch", "graph launches"));
 }
 
 }  // namespace

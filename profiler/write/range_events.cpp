@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include "profiler/base/hash_map.h"
 #include "profiler/write/gpu_events.h"
 #include "profiler/write/json_writer.h"
 
@@ -44,11 +45,12 @@ void RangeEvents::WriteQuality() {
 }
 
 void RangeEvents::WriteNames(std::span<const uint64_t> named) {
+  const HashSet<uint64_t> has_name(named.begin(), named.end());
   for (const RangeTimeline::Row& row : timeline_.rows()) {
     const int64_t pid = row.is_stream ? row.device : profile_.recording->metadata().pid;
     if (row.lane > 0) {
       WriteName(pid, RowId(row), RangeRowName(row, tables_), RowId(row));
-    } else if (!row.is_stream && std::ranges::find(named, row.tid) == named.end()) {
+    } else if (!row.is_stream && !has_name.contains(row.tid)) {
       WriteName(pid, row.tid, LaunchingThreadName(tables_, row.tid), row.tid);
     }
   }

@@ -20,6 +20,7 @@ uint64_t IdOf(StringId text) { return uint64_t{ToIndex(text)} + 1; }
 
 void RangeSlices::Write(const GpuSlices::Taken& taken) {
   taken_ = taken;
+  for (const auto& thread : taken.threads) thread_tracks_.emplace(thread.tid, thread.track);
   std::optional<size_t> last_row;
   timeline_.ForEachSlice([&](const RangeTimeline::Slice& slice, size_t row) {
     if (!packets_.ok()) return;
@@ -58,10 +59,10 @@ void RangeSlices::BeginRow(const RangeTimeline::Row& row) {
 }
 
 uint64_t RangeSlices::TrackOfThread(uint32_t tid) {
-  const auto known = std::ranges::find(taken_.threads, tid, &GpuSlices::ThreadTrack::tid);
-  if (known != taken_.threads.end()) return known->track;
+  const auto known = thread_tracks_.find(tid);
+  if (known != thread_tracks_.end()) return known->second;
   const uint64_t track = ++taken_.last_track;
-  taken_.threads.push_back({tid, track});
+  thread_tracks_.emplace(tid, track);
   {
     Message descriptor(packets_.Begin(), kPacketTrackDescriptor);
     descriptor.add_uint64(kDescriptorUuid, track);

@@ -43,6 +43,7 @@ class RangeSlices {
   perfetto::PacketWriter& packets_;
   RangeTimeline timeline_;
   GpuSlices::Taken taken_;
+  HashMap<uint32_t, uint64_t> thread_tracks_;    // by thread id
   std::vector<int64_t> open_;                    // ends of what is open in the row, outermost first
   HashSet<uint32_t> told_names_, told_domains_;  // strings that the sequence has
 };

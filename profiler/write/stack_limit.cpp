@@ -51,13 +51,17 @@ uint64_t SumOver(const Profile& profile, OfFrame of_frame) {
   return sum;
 }
 
-uint64_t FramesOfSums(const RecordingSource& recording) {
+uint64_t FramesOfGpu(const RecordingSource& recording) {
   const std::vector<uint64_t> depths =
       SumByStack(recording.tables(), [](const Frame&) { return uint64_t{1}; });
   uint64_t frames = 0;
-  for (const GpuSum& sum : recording.gpu()->sums) {
-    frames = AddUpTo(frames, depths[ToIndex(sum.stack)]);
+  const auto add = [&](StackId stack) { frames = AddUpTo(frames, depths[ToIndex(stack)]); };
+  for (const GpuSum& sum : recording.gpu()->sums) add(sum.stack);
+  for (const GpuIdle& idle : recording.gpu()->idles) {
+    add(idle.from);
+    add(idle.to);
   }
+  for (const GpuWait& wait : recording.gpu()->waits) add(wait.stack);
   return frames;
 }
 
@@ -71,7 +75,7 @@ Result<void> CheckStacksListed(Format format, const Profile& profile) {
   const uint64_t frames = SumOver(profile, [](const Frame&) { return uint64_t{1}; });
   if (auto done = CheckFramesListed(format, frames); !done) return done;
   if (format == Format::kJson && profile.recording->gpu() != nullptr) {
-    return CheckFramesListed(format, FramesOfSums(*profile.recording));
+    return CheckFramesListed(format, FramesOfGpu(*profile.recording));
   }
   if (format != Format::kCollapsed) return {};
   const Tables& tables = profile.tables();

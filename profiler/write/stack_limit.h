@@ -16,8 +16,8 @@ inline constexpr uint64_t kMostBytesListed = uint64_t{1} << 38;
 
 /// Fails with kInvalidArgument where `frames` are more than that. [any thread]
 Result<void> CheckFramesListed(Format format, uint64_t frames);
-/// The same of all that `profile` has, each thread's stacks once, and in JSON those of a GPU's
-/// sums; in collapsed stacks, where frames are text, of their bytes as well.
+/// The same of all that `profile` has, each thread's stacks once, and in JSON those of
+/// what is told of a GPU; in collapsed stacks, where frames are text, of their bytes as well.
 Result<void> CheckStacksListed(Format format, const Profile& profile);
 
 }  // namespace pystrobe::write

@@ -237,6 +237,9 @@ void AddRecords(const gpu::CuptiSession& session, Tables& tables, GpuRecord& rec
     source += fmt::format("; {} bytes of records were not read, as all buffers were in use",
                           facts.discarded_bytes);
   }
+  if (facts.lost_waits > 0) {
+    source += fmt::format("; {} waits for a GPU were too many to be kept", facts.lost_waits);
+  }
   quality.source = tables.Intern(source);
 }
 

@@ -25,6 +25,10 @@ constexpr size_t kMostStacks = 1 << 20;
 
 PythonPaths* of_this_process = nullptr;
 
+uint64_t InOneWord(const gpu::LaunchOrigin& origin) {
+  return uint64_t{origin.path} << 32 | origin.range;
+}
+
 }  // namespace
 
 struct PythonPaths::Session {
@@ -173,7 +177,7 @@ void PythonPaths::OnCodeFreed(Address code) {
   self.seed_ = MixBits(++self.seeds_);
 }
 
-uint32_t PythonPaths::EnterBackward() noexcept {
+uint64_t PythonPaths::EnterBackward() noexcept {
   gpu::LaunchOrigin origin = Current();
   const std::lock_guard lock(mutex_);
   if (session_ == nullptr || origin.path == 0) return 0;
@@ -185,19 +189,19 @@ uint32_t PythonPaths::EnterBackward() noexcept {
     return 0;
   }
   PublishBackward();
-  return origin.path;
+  return InOneWord(origin);
 }
 
-void PythonPaths::LeaveBackward(uint32_t path) noexcept {
+void PythonPaths::LeaveBackward(uint64_t entered) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(in_backward_, path, &gpu::LaunchOrigin::path);
+  const auto found = std::ranges::find(in_backward_, entered, InOneWord);
   if (found != in_backward_.end()) in_backward_.erase(found);
   PublishBackward();
 }
 
 void PythonPaths::PublishBackward() {
   const auto origin = in_backward_.size() == 1 ? in_backward_.front() : gpu::LaunchOrigin{};
-  backward_.store(uint64_t{origin.path} << 32 | origin.range, std::memory_order_release);
+  backward_.store(InOneWord(origin), std::memory_order_release);
 }
 
 }  // namespace pystrobe::launch

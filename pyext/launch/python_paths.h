@@ -50,8 +50,8 @@ class PythonPaths final : public gpu::LaunchPath {
   /// The calling thread waits for threads of autograd's from now on. What they launch has its path,
   /// while it is the only one that does, less its innermost frame, which is of ours; and its range
   /// where they have none. Returns what Leave wants. [a thread with frames]
-  uint32_t EnterBackward() noexcept;
-  void LeaveBackward(uint32_t path) noexcept;
+  uint64_t EnterBackward() noexcept;
+  void LeaveBackward(uint64_t entered) noexcept;
 
  private:
   struct Session;

@@ -13,8 +13,8 @@ class Translator {
   Translator(const gpu::NvtxRanges& ranges, const gpu::FoundRanges& found, Tables& tables)
       : ranges_(ranges), numbers_(found.nodes.size(), NamedRange::kNoParent), tables_(tables) {}
 
-  void AddNode(uint32_t number, const gpu::FoundRanges::Node& node) {
-    if (node.count == 0) return;
+  void AddNode(uint32_t number, const gpu::FoundRanges::Node& node, bool has_sums) {
+    if (node.count == 0 && !has_sums) return;
     numbers_[number] = static_cast<uint32_t>(record_.ranges.size());
     record_.ranges.push_back({.parent = NumberOf(node.parent),
                               .name = tables_.Intern(node.name),
@@ -82,7 +82,13 @@ RangeRecord RangeTrace::ToRecord(const gpu::FoundRanges& found,
   const auto ranges = gpu::NvtxRanges::OfThisProcess();
   if (!ranges) return {};
   Translator translator(**ranges, found, tables);
-  for (uint32_t i = 0; i < found.nodes.size(); ++i) translator.AddNode(i, found.nodes[i]);
+  const bool has_other =
+      std::ranges::find(sums, gpu::RangeNodes::kOther, &gpu::RangeStreamSum::node) != sums.end();
+  for (uint32_t i = 0; i < found.nodes.size(); ++i) {
+    // Sums that there was no room for are of the node for those, which may itself be nothing.
+    const bool has_sums = i == gpu::RangeNodes::kOther && has_other;
+    translator.AddNode(i, found.nodes[i], has_sums);
+  }
   for (const gpu::RangeStreamSum& sum : sums) translator.AddSum(sum);
   for (const gpu::FoundRanges::Span& span : found.spans) translator.AddSpan(span);
   RangeRecord record = translator.Take();

@@ -24,7 +24,7 @@ class RangeTrace {
   /// `max_spans`: of the last so many it is kept when they were. Fails where one runs already.
   static Result<std::unique_ptr<RangeTrace>> Start(size_t max_spans);
   /// Stops, and drops what was found.
-  ~RangeTrace() { Stop(begin_); }
+  ~RangeTrace() { ranges_.DropRecording(recording_); }
   RangeTrace(const RangeTrace&) = delete;
   RangeTrace& operator=(const RangeTrace&) = delete;
 

@@ -88,14 +88,14 @@ void DefineGpuTrace(py::module_& module) {
       py::arg("work"));
   module.def("gpu_enter_backward", [] {
     const auto paths = PythonPaths::OfThisProcess();
-    return paths ? (*paths)->EnterBackward() : 0;
+    return paths ? (*paths)->EnterBackward() : uint64_t{0};
   });
   module.def(
       "gpu_leave_backward",
-      [](uint32_t path) {
-        if (const auto paths = PythonPaths::OfThisProcess()) (*paths)->LeaveBackward(path);
+      [](uint64_t entered) {
+        if (const auto paths = PythonPaths::OfThisProcess()) (*paths)->LeaveBackward(entered);
       },
-      py::arg("path"));
+      py::arg("entered"));
 }
 
 }  // namespace pystrobe::pyext

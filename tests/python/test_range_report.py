@@ -64,7 +64,7 @@ def test_they_stand_below_the_kernels(pystrobe: Pystrobe, example: Example) -> N
     assert forward[column:] == "  forward"
     assert all_reduce[column:] == "    NCCL: all_reduce"
     assert ahead[column:] == "load ahead"
-    assert "GPU span: from the first kernel's start" in " ".join(tree.split())
+    assert "GPU span: from the start of the first work" in " ".join(tree.split())
     assert tree.index("busy: what") < tree.index("Quality of the GPU's figures: ")
 
 

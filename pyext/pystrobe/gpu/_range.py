@@ -10,7 +10,7 @@ from pystrobe._core import (
     gpu_range_pop,
     gpu_range_push,
 )
-from pystrobe._errors import GpuError
+from pystrobe._errors import Error
 from pystrobe._region import region
 
 
@@ -18,7 +18,7 @@ def _hear() -> str | None:
     """Why it was in vain."""
     try:
         gpu_hear_ranges()
-    except GpuError as error:
+    except Error as error:
         return str(error)
     return None
 

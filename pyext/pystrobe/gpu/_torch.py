@@ -49,11 +49,11 @@ class WatchedBackward:
 def _watching(engine: Any) -> Any:
     class WatchedEngine(type(engine)):  # type: ignore[misc]
         def run_backward(self, *args: Any, **keywords: Any) -> Any:
-            path = _core.gpu_enter_backward()
+            entered = _core.gpu_enter_backward()
             try:
                 return super().run_backward(*args, **keywords)
             finally:
-                _core.gpu_leave_backward(path)
+                _core.gpu_leave_backward(entered)
 
     return WatchedEngine()
 

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 
 from pystrobe import _core
-from pystrobe._errors import GpuError
+from pystrobe._errors import Error, GpuError
 from pystrobe.gpu._torch import WatchedBackward, WatchedProfiler
 
 # Where the packages of NVIDIA's on PyPI keep CUPTI: of CUDA 12 and before, and of 13 and later.
@@ -100,7 +100,7 @@ def begin_or_warn(*, timeline: bool) -> Trace | None:
         warnings.warn(text, RuntimeWarning, stacklevel=_level_of_the_caller())
     try:
         return Trace(timeline=timeline, of_gpu=False)
-    except GpuError:
+    except Error:
         return None
 
 

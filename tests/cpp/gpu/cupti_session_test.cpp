@@ -302,20 +302,15 @@ TEST_F(CuptiSessionTest, WhatTheDeviceWaitedForIsToldByPath) {
   driver_.Synchronize();
   Stop();
   ASSERT_TRUE(session_->ReadIdle([](const IdleTime& idle) {
-    std::map<IdleCause, std::tuple<uint32_t, uint32_t, uint64_t>> found;
+    std::map<std::tuple<IdleCause, uint32_t, uint32_t>, uint64_t> found;
     for (size_t i = 0; i < idle.size(); ++i) {
       if (idle.key(i).cause == IdleCause::kLaunch || idle.sum(i).count == 0) continue;
-      found[idle.key(i).cause] = {idle.key(i).from, idle.key(i).to, idle.sum(i).total_ns};
+      found[{idle.key(i).cause, idle.key(i).from, idle.key(i).to}] = idle.sum(i).total_ns;
     }
-    ASSERT_EQ(found.size(), 2U);
-    const auto [waited, went_on, wait_ns] = found[IdleCause::kWait];
-    EXPECT_EQ(waited, 9U);
-    EXPECT_EQ(went_on, 2U);
-    EXPECT_GE(wait_ns, 5'000'000U);
-    const auto [before, after, host_ns] = found[IdleCause::kHost];
-    EXPECT_EQ(before, 2U);
-    EXPECT_EQ(after, 3U);
-    EXPECT_GE(host_ns, 17'000'000U);
+    ASSERT_EQ(found.size(), 3U);
+    EXPECT_TRUE(found.contains({IdleCause::kWait, 9, 2}));
+    EXPECT_GE((found[{IdleCause::kHost, 9, 2}]), 4'900'000U);
+    EXPECT_GE((found[{IdleCause::kHost, 2, 3}]), 17'000'000U);
     ASSERT_EQ(idle.devices().size(), 1U);
     EXPECT_EQ(idle.devices()[0].busy_ns, 6'000'000U);
     ASSERT_EQ(idle.waits().size(), 2U);

@@ -100,6 +100,22 @@ TEST_F(IdleTimeTest, AWaitOfTheSameThreadIsTheCause) {
                                   Charged{IdleCause::kWait, 9, 2, 1, 20'000}));
 }
 
+TEST_F(IdleTimeTest, WhatTakesLongerAfterAWaitIsNotTheWaits) {
+  idle_.Add(HostWait{.begin_ns = 0, .end_ns = 2 * kMs + 8'000, .tid = kThread, .path = 9});
+  Work(1 * kMs, 1 * kMs, 2 * kMs, 1);
+  Work(5 * kMs, 5 * kMs, 6 * kMs, 2);
+  EXPECT_THAT(Sums(), ElementsAre(Charged{IdleCause::kWait, 9, 2, 1, 8'000},
+                                  Charged{IdleCause::kHost, 9, 2, 1, 3 * kMs - 8'000}));
+}
+
+TEST_F(IdleTimeTest, AWaitForADeviceThatHasNothingToDoIsNot) {
+  idle_.Add(HostWait{.begin_ns = 4 * kMs, .end_ns = 4 * kMs + 9, .tid = kThread, .path = 9});
+  Work(1 * kMs, 1 * kMs, 2 * kMs, 1);
+  Work(4 * kMs + 20'000, 5 * kMs, 6 * kMs, 2);
+  EXPECT_THAT(Sums(), ElementsAre(Charged{IdleCause::kLaunch, 0, 2, 1, kMs - 20'000},
+                                  Charged{IdleCause::kHost, 1, 2, 1, 2 * kMs + 20'000}));
+}
+
 TEST_F(IdleTimeTest, AWaitThatEndedBeforeIsNot) {
   idle_.Add(HostWait{.begin_ns = 0, .end_ns = 2 * kMs - 1'000, .tid = kThread, .path = 9});
   Work(1 * kMs, 1 * kMs, 2 * kMs, 1);

@@ -33,12 +33,12 @@ TEST_F(GpuIdleTextTest, SaysHowMuchWhyAndWhere) {
   EXPECT_EQ(Text(140),
             "Nothing to do for 1.20 s of 1.90 s, from a GPU's first work to its last (63.2 %).\n"
             " idle %      count     time     mean      max  why\n"
-            "   58.3         10   700 ms  70.0 ms   140 ms  the program launched nothing: in train "
-            "(app.py:14 to 11)\n"
-            "   25.0        100   300 ms  3.00 ms  6.00 ms  after the program had waited for the "
-            "GPU: in item (app.py:3)\n"
-            "   15.8     10,000   190 ms  19.0 us  38.0 us  launches came later than the GPU was "
-            "done: by step (app.py:5)\n"
+            "   58.3         10   700 ms  70.0 ms   140 ms  the program launched nothing for "
+            "it: in train (app.py:14 to 11)\n"
+            "   25.0        100   300 ms  3.00 ms  6.00 ms  after the program had waited for "
+            "it: in item (app.py:3)\n"
+            "   15.8     10,000   190 ms  19.0 us  38.0 us  it was done before the next launch "
+            "came: by step (app.py:5)\n"
             "    0.8  in 1 other\n"
             "Threads waited for the GPU for 610 ms in 110 calls: 100 % in item (app.py:3).\n");
 }
@@ -64,6 +64,11 @@ TEST_F(GpuIdleTextTest, ARecordingThatDoesNotTellItHasNone) {
   record_.idles.clear();
   record_.waits.clear();
   EXPECT_EQ(Text(), "");
+}
+
+TEST_F(GpuIdleTextTest, AFileThatCountsNothingIsShown) {
+  record_.idles[0].count = 0;
+  EXPECT_THAT(Text(), HasSubstr("58.3          0   700 ms      0 s"));
 }
 
 TEST_F(GpuIdleTextTest, AGpuThatIsAlwaysBusyHasNoRows) {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "profiler/analyze/gpu_idle.h"
 #include "profiler/analyze/profile.h"
 #include "profiler/analyze/range_table.h"
 #include "profiler/store/block.h"
@@ -58,6 +59,13 @@ void CheckGpu(const GpuRecord& record, const Tables& tables) {
     Require(span.begin_ns >= 0 && span.begin_ns <= span.end_ns);
     Require(span.end_ns < 2 * kMaxGpuTime && span.launch_ns < kMaxGpuTime);
   }
+  const auto require_stack = [&](StackId id) { Require(ToIndex(id) < tables.stack_count()); };
+  for (const GpuIdle& idle : record.idles) {
+    Require(static_cast<size_t>(idle.cause) < kGpuIdleCauses);
+    require_stack(idle.from);
+    require_stack(idle.to);
+  }
+  for (const GpuWait& wait : record.waits) require_stack(wait.stack);
   require_text(record.quality.source);
 }
 
@@ -98,7 +106,10 @@ void ReportAll(const StrobeFile& file) {
   for (const Mode mode : {Mode::kWall, Mode::kCpu, Mode::kGil, Mode::kGpu}) {
     FunctionTable(*profile, mode);
   }
-  if (file.gpu() != nullptr) Require(!write::WholeQualityLine(file).empty());
+  if (file.gpu() != nullptr) {
+    Require(!write::WholeQualityLine(file).empty());
+    Require(MakeGpuIdleTable(file).rows.size() <= file.gpu()->idles.size());
+  }
   if (file.ranges() != nullptr) {
     Require(MakeRangeTable(*file.ranges()).rows.size() == file.ranges()->ranges.size());
   }

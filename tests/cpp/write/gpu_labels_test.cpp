@@ -69,7 +69,7 @@ TEST_F(GpuLabelsTest, WhatGraphsDidIsNoneOfTheLaunches) {
   record_.quality.of_graphs = 120;
   record_.quality.records += 120;
   EXPECT_THAT(Line(), StartsWith("good; 2,234 works recorded, 2,114 of 2,114 launches and 120 of 3 "
-                                 "graphs; nothing is missing"));
+                                 "graph launches; nothing is missing"));
   record_.quality.captured = 40;
   EXPECT_THAT(Line(), HasSubstr("2,114 of 2,074 launches"));
   record_.quality.kernel_launches += 41;
