@@ -67,6 +67,10 @@ void ThreadRanges::CloseAt(size_t i, Nanoseconds now) {
   const auto at = open_.begin() + static_cast<std::ptrdiff_t>(i);
   std::rotate(at, at + 1, open_.begin() + static_cast<std::ptrdiff_t>(size_));
   --size_;
+  for (size_t inner = i; recorder_ != nullptr && inner < size_; ++inner) {
+    const auto* const within = inner == 0 ? nullptr : &open_[inner - 1].recorded;
+    recorder_->Continue(open_[inner].recorded, within, open_[inner].domain, open_[inner].name);
+  }
   Publish();
 }
 
@@ -86,6 +90,10 @@ bool ThreadRanges::CloseStarted(uint64_t id, Nanoseconds now) {
     return true;
   }
   return false;
+}
+
+void ThreadRanges::CountOther() {
+  if (recorder_ != nullptr) recorder_->CountOther();
 }
 
 void ThreadRanges::Publish() {
@@ -113,6 +121,8 @@ void ThreadRanges::StopRecording(Nanoseconds now) {
   recorder_ = nullptr;
   Publish();
 }
+
+uint32_t NvtxRanges::Domain(std::string_view name) { return domains_.Intern(Cut(name)); }
 
 Result<NvtxRanges*> NvtxRanges::OfThisProcess() {
   static std::mutex mutex;
@@ -206,19 +216,27 @@ int NvtxRanges::Push(uint32_t domain, std::string_view name) noexcept {
   ThreadRanges* const ranges = OfThread();
   if (ranges == nullptr || domain >= ThreadRanges::kMaxDomains) return kNotKept;
   const std::lock_guard lock(ranges->mutex_);
+  if (domain == NameTable::kOther) {
+    // Whose a pop would be is not known.
+    ranges->CountOther();
+    return kNotKept;
+  }
   ThreadRanges::Depth& depth = ranges->depths_[domain];
   const auto level = static_cast<int>(depth.open + depth.deeper);
   if (depth.deeper == 0 && ranges->Add(domain, 0, Cut(name))) {
     ++depth.open;
   } else {
     ++depth.deeper;
+    ranges->CountOther();
   }
   return level;
 }
 
 int NvtxRanges::Pop(uint32_t domain) noexcept {
   ThreadRanges* const ranges = ranges_of_thread;
-  if (ranges == nullptr || domain >= ThreadRanges::kMaxDomains) return kNoRange;
+  if (ranges == nullptr || domain >= ThreadRanges::kMaxDomains || domain == NameTable::kOther) {
+    return kNoRange;
+  }
   const std::lock_guard lock(ranges->mutex_);
   ThreadRanges::Depth& depth = ranges->depths_[domain];
   if (depth.deeper > 0) {
@@ -237,7 +255,9 @@ uint64_t NvtxRanges::Start(uint32_t domain, std::string_view name) noexcept {
   const std::lock_guard lock(ranges->mutex_);
   const uint64_t id =
       ranges->number_ << kIdBits | (next_id_.fetch_add(1, std::memory_order_relaxed) & kIdMask);
-  return ranges->Add(domain, id, Cut(name)) ? id : 0;
+  if (ranges->Add(domain, id, Cut(name))) return id;
+  ranges->CountOther();
+  return 0;
 }
 
 void NvtxRanges::End(uint64_t id) noexcept {

@@ -53,6 +53,7 @@ class ThreadRanges {
   bool CloseStarted(uint64_t id, Nanoseconds now);
   void Record(RangeRecorder& recorder);
   void StopRecording(Nanoseconds now);
+  void CountOther();
   void Publish();
   Nanoseconds Now() const { return recorder_ != nullptr ? MonotonicNow() : Nanoseconds{}; }
 
@@ -85,8 +86,9 @@ class NvtxRanges {
     return ranges != nullptr ? ranges->current() : 0;
   }
 
-  /// 0 is the default domain; those of a name are one. Throws std::bad_alloc.
-  uint32_t Domain(std::string_view name) { return domains_.Intern(name); }
+  /// 0 is the default domain; those of a name are one. Ranges of domains that there is no room for
+  /// are counted and not kept. Throws std::bad_alloc.
+  uint32_t Domain(std::string_view name);
   std::string_view domain(uint32_t number) const { return domains_.text(number); }
 
   /// A range of the calling thread, until Pop. The level that it is on among those of its domain;

@@ -3,11 +3,16 @@
 
 #include <sys/mman.h>
 
+#include "gpu/range_nodes.h"
+
 namespace pystrobe::gpu {
 namespace {
 
 // Of a slot that is being written: of number 0, so nobody's, and not free.
 constexpr uint64_t kBeingWritten = 1;
+// Beside a node, which is far below it.
+constexpr uint32_t kContinues = uint32_t{1} << 31;
+static_assert(RangeNodes::kMaxNodes < kContinues);
 // Slots that are in use and passed by; more only where most of all are open.
 constexpr int kTries = 64;
 
@@ -33,7 +38,7 @@ void RangeInstances::Clear(size_t slots) {
   mask_ = static_cast<uint32_t>(slots - 1);
 }
 
-uint32_t RangeInstances::Begin(uint32_t node, uint32_t parent) {
+uint32_t RangeInstances::Begin(uint32_t node, uint32_t parent, bool continues) {
   const uint32_t mask = mask_.load(std::memory_order_relaxed);
   for (int i = 0; i < kTries; ++i) {
     const uint32_t number = next_.fetch_add(1, std::memory_order_relaxed);
@@ -44,7 +49,8 @@ uint32_t RangeInstances::Begin(uint32_t node, uint32_t parent) {
     const bool is_open = whose != 0 && High(whose) == Low(whose);
     if (is_open || (whose != 0 && number - Low(whose) < (mask + 1) / 2)) continue;
     if (!Word(slot.whose).compare_exchange_strong(whose, kBeingWritten)) continue;
-    Word(slot.what).store(Pair(node, parent), std::memory_order_release);
+    Word(slot.what).store(Pair(continues ? node | kContinues : node, parent),
+                          std::memory_order_release);
     Word(slot.whose).store(Pair(number, number), std::memory_order_release);
     return number;
   }
@@ -68,9 +74,10 @@ std::optional<RangeInstances::Instance> RangeInstances::FindBy(uint32_t number,
   // Given to another in between: that is noted before what it is changes.
   if (High(Word(slot.whose).load(std::memory_order_relaxed)) != High(whose)) return std::nullopt;
   return Instance{.number = High(whose),
-                  .node = High(what),
+                  .node = High(what) & ~kContinues,
                   .parent = Low(what),
-                  .is_open = High(whose) == Low(whose)};
+                  .is_open = High(whose) == Low(whose),
+                  .continues = (High(what) & kContinues) != 0};
 }
 
 std::optional<RangeInstances::Instance> RangeInstances::FindLabel(uint32_t label) const {

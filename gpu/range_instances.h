@@ -29,6 +29,7 @@ class RangeInstances {
     uint32_t node;    ///< RangeNodes's
     uint32_t parent;  ///< number of the instance that it is within; 0: none
     bool is_open;
+    bool continues;  ///< another instance of the same time, which has counted
   };
 
   /// Fails where there is no address space.
@@ -41,7 +42,7 @@ class RangeInstances {
   void Clear(size_t slots = kSlots);
 
   /// Its number; 0 where too many are open. [any thread]
-  uint32_t Begin(uint32_t node, uint32_t parent);
+  uint32_t Begin(uint32_t node, uint32_t parent, bool continues = false);
   void End(uint32_t number);
 
   /// What a launch carries of a number: LaunchOrigin::range. Of none but 0 it is 0.
@@ -55,7 +56,7 @@ class RangeInstances {
   // Whose: bits 32-63 the number; 0-31 the next number at its end, until then its own. 0: nobody's.
   struct Slot {
     uint64_t whose;
-    uint64_t what;  // bits 32-63 the node, 0-31 the parent
+    uint64_t what;  // bit 63 whether it continues, 32-62 the node, 0-31 the parent
   };
 
   explicit RangeInstances(LazyArray<Slot> slots) : slots_(std::move(slots)) {}

@@ -64,6 +64,7 @@ RangeProjection::Open& RangeProjection::OpenOf(const RangeInstances::Instance& i
   index_.FindOrAdd(hash, fresh, is_it, hash_of);
   return open_.emplace_back(
       Open{.instance = instance.number,
+           .continues = instance.continues,
            .sum = {.node = instance.node, .device = work.device, .stream = work.stream},
            .begin_ns = 0,
            .end_ns = 0,
@@ -113,9 +114,11 @@ RangeStreamSum& RangeProjection::SumTable::Of(const RangeStreamSum& key, size_t 
 
 void RangeProjection::SumTable::Add(const Open& open, size_t max) {
   RangeStreamSum& sum = Of(open.sum, max);
-  ++sum.instances;
-  sum.span_ns += static_cast<uint64_t>(open.end_ns - open.begin_ns);
-  sum.busy_ns += open.sum.busy_ns;
+  if (!open.continues) ++sum.instances;
+  const auto span_ns = static_cast<uint64_t>(open.end_ns - open.begin_ns);
+  sum.span_ns += span_ns;
+  // Works of a stream follow each other, but for branches of a graph, which may overlap.
+  sum.busy_ns += std::min(open.sum.busy_ns, span_ns);
   sum.works += open.sum.works;
 }
 

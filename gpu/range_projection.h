@@ -21,7 +21,7 @@ struct RangeStreamSum {
   uint32_t stream = 0;
   uint64_t instances = 0;  ///< times that it was open and put something on the stream
   uint64_t span_ns = 0;    ///< of each, from the first to the last; all together
-  uint64_t busy_ns = 0;    ///< of all work
+  uint64_t busy_ns = 0;    ///< of all work, and no more than the span
   uint64_t works = 0;      ///< those without times too
 
   bool operator==(const RangeStreamSum&) const = default;
@@ -54,6 +54,7 @@ class RangeProjection {
  private:
   struct Open {
     uint32_t instance;
+    bool continues;            // one that has counted
     RangeStreamSum sum;        // without instances and span_ns
     int64_t begin_ns, end_ns;  // both 0: of no work is it known
     uint64_t seen;             // the last work's number

@@ -49,8 +49,9 @@ FoundRanges RangeRecorder::Take() {
 
 RangeRecorder::Open RangeRecorder::Begin(const Open* within, uint32_t domain,
                                          std::string_view name) {
-  Open range{
-      .node = nodes_.FindOrAdd(within != nullptr ? within->node : RangeNodes::kNone, domain, name)};
+  Open range{.node = nodes_.FindOrAdd(within != nullptr ? within->around : RangeNodes::kNone,
+                                      domain, name)};
+  range.around = range.node;
   nodes_.Count(range.node);
   // Within another of them it is the same range still, whose time would count twice.
   range.is_timed =
@@ -84,6 +85,23 @@ void RangeRecorder::End(const Open& range, Nanoseconds now, uint32_t tid) {
   ++spans_lost_;
   spans_[next_span_] = span;
   next_span_ = (next_span_ + 1) % spans_.size();
+}
+
+// Else each of those that begin before the last one ends would be within all before it. And what is
+// launched from now on is none of what has ended: hence another instance, which is not counted.
+void RangeRecorder::Continue(Open& range, const Open* within, uint32_t domain,
+                             std::string_view name) noexcept {
+  try {
+    range.around =
+        nodes_.FindOrAdd(within != nullptr ? within->around : RangeNodes::kNone, domain, name);
+  } catch (const std::bad_alloc&) {  // it stays where it was
+  }
+  const uint32_t parent = within != nullptr ? within->innermost : 0;
+  if (range.instance != 0) {
+    instances_.End(range.instance);
+    range.instance = instances_.Begin(range.node, parent, true);
+  }
+  range.innermost = range.instance != 0 ? range.instance : parent;
 }
 
 void RangeRecorder::LockAll() {

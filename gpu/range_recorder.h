@@ -51,7 +51,8 @@ class RangeRecorder {
   /// A range that is open.
   struct Open {
     uint32_t node = RangeNodes::kNone;
-    uint32_t instance = 0;   ///< 0: it has none
+    uint32_t around = RangeNodes::kNone;  ///< the node that ranges within it are within
+    uint32_t instance = 0;                ///< 0: it has none
     uint32_t innermost = 0;  ///< its instance, or where it has none that of what it is within
     bool is_timed = true;
     int64_t begin_ns = 0;
@@ -68,6 +69,10 @@ class RangeRecorder {
   /// `within`: null where it is within none. Throws std::bad_alloc.
   Open Begin(const Open* within, uint32_t domain, std::string_view name);
   void End(const Open& range, Nanoseconds now, uint32_t tid);
+  /// What it was within has ended before it: from now on it is within `within`.
+  void Continue(Open& range, const Open* within, uint32_t domain, std::string_view name) noexcept;
+  /// One that is not kept.
+  void CountOther() { nodes_.Count(RangeNodes::kOther); }
 
   const RangeInstances& instances() const { return instances_; }
 

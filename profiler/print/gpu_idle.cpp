@@ -21,6 +21,9 @@ constexpr int kCountWidth = 11;
 constexpr int kTimeWidth = 9;
 constexpr int kGap = 2;
 constexpr int kNumbersWidth = kShareWidth + kCountWidth + 3 * kTimeWidth + kGap;
+/// Cells of a path at least, and what a line has beside it: a gap, brackets, numbers of lines.
+constexpr int kLeastPath = 12;
+constexpr int kPathsOwn = 20;
 constexpr uint32_t kMostRows = 10;
 constexpr size_t kMostWaits = 5;
 /// In per cent of the idle time: what is less is not worth a line.
@@ -54,7 +57,10 @@ class Places {
 
   std::string WithLines(FrameId frame, const std::string& lines) const {
     const Function& function = tables_.function(tables_.frame(frame).function);
-    const std::string path = Printable(ShortPath(tables_.text(function.file), options_.directory));
+    const std::string path =
+        CutPath(Printable(ShortPath(tables_.text(function.file), options_.directory)),
+                std::max(kLeastPath, options_.terminal.width - kNumbersWidth - kPathsOwn),
+                options_.terminal.ellipsis);
     const std::string name = Printable(write::FunctionName(function, tables_));
     if (path.empty()) return name;
     return fmt::format("{} ({}{}{})", name, path, lines.empty() ? "" : ":", lines);

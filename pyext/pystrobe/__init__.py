@@ -30,6 +30,7 @@ Nothing is loaded before it is used: importing the package costs about a millise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pystrobe._decorator import profile
     from pystrobe._dump import Dump, Frame, Local, ThreadStack, dump
     from pystrobe._errors import (
         CorruptFileError,
@@ -45,15 +46,18 @@ if TYPE_CHECKING:
     from pystrobe._executable import executable
     from pystrobe._gpu_report import (
         GpuDevice,
+        GpuIdle,
         GpuKernelTimes,
         GpuOccupancy,
         GpuQuality,
         GpuReport,
         GpuSum,
+        GpuUse,
+        GpuWait,
         StackFrame,
     )
     from pystrobe._profile import Profile, Stack
-    from pystrobe._profiler import Profiler, disable, enable, profile
+    from pystrobe._profiler import Profiler, disable, enable
     from pystrobe._range_report import NamedRange, RangeOnStream
     from pystrobe._region import region
     from pystrobe._report import (
@@ -89,18 +93,21 @@ _HOMES = {
     "UnsupportedTargetError": "_errors",
     "executable": "_executable",
     "GpuDevice": "_gpu_report",
+    "GpuIdle": "_gpu_report",
     "GpuKernelTimes": "_gpu_report",
     "GpuOccupancy": "_gpu_report",
     "GpuQuality": "_gpu_report",
     "GpuReport": "_gpu_report",
     "GpuSum": "_gpu_report",
+    "GpuUse": "_gpu_report",
+    "GpuWait": "_gpu_report",
     "StackFrame": "_gpu_report",
     "Profile": "_profile",
     "Stack": "_profile",
     "Profiler": "_profiler",
     "disable": "_profiler",
     "enable": "_profiler",
-    "profile": "_profiler",
+    "profile": "_decorator",
     "NamedRange": "_range_report",
     "RangeOnStream": "_range_report",
     "region": "_region",
@@ -129,11 +136,14 @@ __all__ = [
     "FunctionTimes",
     "GpuDevice",
     "GpuError",
+    "GpuIdle",
     "GpuKernelTimes",
     "GpuOccupancy",
     "GpuQuality",
     "GpuReport",
     "GpuSum",
+    "GpuUse",
+    "GpuWait",
     "InvalidArgumentError",
     "Local",
     "Metadata",

@@ -204,7 +204,7 @@ def _to_sum(raw: dict[str, Any], shape: dict[str, Any], frames: tuple[StackFrame
 
 def _with_frames(raw: dict[str, Any], frames: tuple[StackFrame, ...]) -> dict[str, Any]:
     """The places of frames in it are frames then."""
-    found = {
+    found: dict[str, Any] = {
         key: tuple(frames[place] for place in raw[key])
         for key in ("frames", "from_frames", "to_frames")
         if key in raw

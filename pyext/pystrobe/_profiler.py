@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import atexit
-import functools
 import os
 import sys
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, overload
 
 from pystrobe import _core
 from pystrobe._errors import Error, InvalidArgumentError
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from pystrobe.gpu._schedule import Action
     from pystrobe.gpu._trace import Trace
 
-F = TypeVar("F", bound=Callable[..., object])
 ProfilerMode = Literal["cpu", "wall", "gpu"]
 ProfilerThreads = Literal["all", "current"]
 
@@ -253,27 +251,36 @@ class Profiler:
         """
         if self._schedule is None:
             raise Error("the profiler has no schedule", "give it one: Profiler(schedule=...)")
-        if _running is not self:
-            raise Error("the profiler does not run", "start() it first")
-        last, self._step = self._action, self._step + 1
-        self._action = self._action_of(self._step)
-        is_recording = last in _RECORDING
-        if last == "RECORD_AND_SAVE" or (is_recording and self._action not in _RECORDING):
-            with _lock:
-                recording = self._take()
-            is_recording = False
-            self._keep(recording)
-        if is_recording or last == self._action == "WARMUP":
-            return
         with _lock:
-            if self._action == "NONE":
-                self._drop_trace()
+            if _running is not self:
+                raise Error("the profiler does not run", "start() it first")
+            last, self._step = self._action, self._step + 1
+            self._action = self._action_of(self._step)
+            is_recording = last in _RECORDING
+            ends = last == "RECORD_AND_SAVE" or (is_recording and self._action not in _RECORDING)
+            recording = self._take() if ends else None
+            if not ends:
+                if not is_recording and not last == self._action == "WARMUP":
+                    self._go_on()
                 return
-            try:
-                self._begin()
-            except BaseException:
-                self._action = "NONE"
-                raise
+        try:
+            if recording is not None:
+                self._keep(recording)
+        finally:
+            # Who was called may have stopped it, and another thread may have made a step.
+            with _lock:
+                if _running is self and self._sampler is None and self._trace is None:
+                    self._go_on()
+
+    def _go_on(self) -> None:
+        if self._action == "NONE":
+            self._drop_trace()
+            return
+        try:
+            self._begin()
+        except BaseException:
+            self._action = "NONE"
+            raise
 
     def stop(self) -> Profile:
         """Ends the sampling.
@@ -318,9 +325,12 @@ class Profiler:
         if trace is not None:
             trace.drop()
 
-    def _take(self) -> _core.Recording:
+    def _take(self) -> _core.Recording | None:
+        """``None``: there was nothing, as between two recordings."""
         trace, self._trace = self._trace, None
         sampler, self._sampler = self._sampler, None
+        if trace is None and sampler is None:
+            return None
         work = trace.stop() if trace is not None else None
         if sampler is None:
             return _core.gpu_recording(work)
@@ -414,69 +424,6 @@ def disable() -> Profile:
         profile: Profile = running.profile()
         return profile
     raise Error("no profiler runs in this process", "call pystrobe.enable() first")
-
-
-@overload
-def profile(function: F) -> F: ...
-@overload
-def profile(
-    *,
-    output: str | os.PathLike[str] | None = None,
-    mode: ProfilerMode = "cpu",
-    rate: float | None = None,
-    max_overhead: float | None = None,
-    native: bool = False,
-    threads: ProfilerThreads = "all",
-    gpu: bool = False,
-) -> Callable[[F], F]: ...
-
-
-def profile(
-    function: F | None = None,
-    *,
-    output: str | os.PathLike[str] | None = None,
-    mode: ProfilerMode = "cpu",
-    rate: float | None = None,
-    max_overhead: float | None = None,
-    native: bool = False,
-    threads: ProfilerThreads = "all",
-    gpu: bool = False,
-) -> F | Callable[[F], F]:
-    """Decorates a function: each call is sampled, and then printed or saved to ``output``.
-
-    A call while a profiler runs (a recursive one, or one in another thread) is not sampled by
-    itself: it is part of what that one sees.
-    """
-
-    def decorate(wrapped: F) -> F:
-        @functools.wraps(wrapped)
-        def sampled(*args: object, **keywords: object) -> object:
-            if _running is not None:
-                return wrapped(*args, **keywords)
-            profiler = Profiler(
-                mode=mode,
-                rate=rate,
-                max_overhead=max_overhead,
-                native=native,
-                threads=threads,
-                gpu=gpu,
-            )
-            profiler.start()
-            try:
-                return wrapped(*args, **keywords)
-            finally:
-                _deliver(profiler.stop(), output)
-
-        return sampled  # type: ignore[return-value]
-
-    return decorate if function is None else decorate(function)
-
-
-def _deliver(profile: Profile, output: str | os.PathLike[str] | None) -> None:
-    if output is None:
-        profile.print()
-    else:
-        profile.save(output)
 
 
 def _forget_in_child() -> None:

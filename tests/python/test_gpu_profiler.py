@@ -287,6 +287,40 @@ def test_a_schedule_that_ends_early_gives_what_there_is() -> None:
     assert found == 30
 
 
+def test_who_is_called_with_a_profile_may_stop_or_fail() -> None:
+    found = traced(
+        """
+        def fails(profiler):
+            seen.append(profiler.profile.gpu.quality.records)
+            raise ValueError
+        def make(ready, **schedule):
+            schedule = gpu.schedule(wait=0, active=1, **schedule)
+            return pystrobe.Profiler(mode="gpu", schedule=schedule, on_trace_ready=ready)
+        def errors(call):
+            try:
+                call()
+            except (ValueError, pystrobe.Error) as error:
+                return type(error).__name__
+        seen, raised = [], []
+        profiler = make(fails, warmup=0)
+        profiler.start()
+        for _ in range(3):
+            leaf()
+            raised.append(errors(profiler.step))
+        profiler._on_trace_ready = None
+        leaf()
+        profiler.stop()
+        stopped = make(lambda profiler: profiler.stop(), warmup=1)
+        stopped.start()
+        raised += [errors(stopped.step), errors(stopped.step), errors(stopped.step)]
+        with pystrobe.Profiler(mode="gpu") as last:
+            leaf()
+        print(json.dumps([seen, raised, last.profile.gpu.quality.records]))
+        """
+    )
+    assert found == [[1, 1, 1], ["ValueError"] * 3 + [None, None, "Error"], 1]
+
+
 def test_a_schedule_that_records_nothing_says_so() -> None:
     said = run(
         PREAMBLE

@@ -33,7 +33,7 @@ def why_no_ranges() -> str | None:
     ``pystrobe.gpu`` was imported."""
     tool = gpu_other_range_tool()
     if tool is not None:
-        return f"NVTX_INJECTION64_PATH names another tool, which hears them: {tool}"
+        return f"NVTX_INJECTION64_PATH names another tool: {tool}"
     return _in_vain
 
 

@@ -74,8 +74,27 @@ TEST_F(NvtxRangesTest, APopClosesTheInnermostOfItsDomain) {
   ranges_.Pop(other_);
   Once("d");
   recorded.End();
-  EXPECT_THAT(recorded.Counts(), ElementsAre(Pair("a", 1), Pair("a/other:b", 1),
-                                             Pair("a/other:b/c", 1), Pair("d", 1)));
+  EXPECT_THAT(recorded.Counts(),
+              ElementsAre(Pair("a", 1), Pair("a/other:b", 1), Pair("d", 1), Pair("other:b/c", 1)));
+}
+
+TEST_F(NvtxRangesTest, WhatOutlivesTheRangeAroundItIsWithinTheNextOneAround) {
+  RecordedRanges recorded;
+  ranges_.Push(0, "epoch");
+  const auto epoch = Innermost();
+  uint64_t last = ranges_.Start(0, "load");
+  for (int i = 0; i < 100; ++i) {
+    const uint64_t next = ranges_.Start(0, "load");
+    ranges_.End(last);
+    EXPECT_EQ(Innermost().parent, epoch.number);
+    EXPECT_TRUE(Innermost().continues);
+    last = next;
+  }
+  ranges_.End(last);
+  ranges_.Pop(0);
+  recorded.End();
+  EXPECT_THAT(recorded.Counts(),
+              ElementsAre(Pair("epoch", 1), Pair("epoch/load", 1), Pair("epoch/load/load", 100)));
 }
 
 TEST_F(NvtxRangesTest, ALaunchFindsTheInnermostAndWhatItIsWithin) {
@@ -213,6 +232,7 @@ TEST_F(NvtxRangesTest, TooDeepOnesAreCountedAndClosedAgain) {
   Once("e");
   recorded.End();
   EXPECT_EQ(recorded.Counts()["e"], 1U);
+  EXPECT_EQ(recorded.Counts()[std::string(RangeNodes::kOtherName)], 102U) << "are not kept";
 }
 
 TEST_F(NvtxRangesTest, LongNamesAreCutBetweenCharacters) {
@@ -235,6 +255,8 @@ TEST_F(NvtxRangesTest, DomainsThatThereIsNoRoomForAreOne) {
   EXPECT_EQ(ranges_.Domain("other"), other_);
   EXPECT_EQ(ranges_.domain(last), "(other domains)");
   EXPECT_EQ(ranges_.Domain(""), 0U);
+  EXPECT_LT(ranges_.Push(last, "of one of them"), 0) << "nor could be told from others";
+  EXPECT_LT(ranges_.Pop(last), 0);
   EXPECT_LT(ranges_.Push(1'000, "of no domain"), 0);
   EXPECT_LT(ranges_.Pop(1'000), 0);
 }

@@ -64,6 +64,24 @@ TEST_F(RangeProjectionTest, IsFromTheFirstWorkToTheLastOfEachInstance) {
                                                             .works = 4}));
 }
 
+TEST_F(RangeProjectionTest, WhatGoesOnIsCountedOnce) {
+  RangeProjection projection(&instances_);
+  const uint32_t before = instances_.Begin(5, 0);
+  projection.Add(Work(before, 1000, 1100));
+  instances_.End(before);
+  projection.Add(Work(instances_.Begin(5, 0, true), 1500, 1700));
+  EXPECT_EQ(SumOf(projection, 5).instances, 1U);
+  EXPECT_EQ(SumOf(projection, 5).works, 2U);
+}
+
+TEST_F(RangeProjectionTest, BranchesOfAGraphAreBusyForNoMoreThanTheSpan) {
+  RangeProjection projection(&instances_);
+  const uint32_t instance = instances_.Begin(5, 0);
+  for (int i = 0; i < 5; ++i) projection.Add(Work(instance, 1000, 2000));
+  EXPECT_EQ(SumOf(projection, 5).span_ns, 1000U);
+  EXPECT_EQ(SumOf(projection, 5).busy_ns, 1000U);
+}
+
 TEST_F(RangeProjectionTest, WorkCountsForAllRangesThatItIsWithin) {
   RangeProjection projection(&instances_);
   const uint32_t outer = instances_.Begin(1, 0);

@@ -63,8 +63,9 @@ TEST_F(RangeTableTest, IsATreeWithTheTimesOfBothSides) {
             "         1  20.0 us  20.0 us                                  NCCL: all_reduce\n"
             "         1  2.00 ms  2.00 ms                              load ahead\n"
             "\n"
-            "host: from begin to end; GPU span: @@"
-            "  one's end; busy: what kernels took of that; x2: of 2 streams together\n");
+            "host: from begin to end; GPU span: from the start of the first work launched in\n"
+            "  it to the end of the last; busy: what the works took of that; x2: of 2 streams\n"
+            "  together\n");
 }
 
 TEST_F(RangeTableTest, WithoutAnyGpuHasTheHostsTimeAlone) {
@@ -101,7 +102,7 @@ TEST_F(RangeTableTest, ShowsTwentyAtMostAndThoseAroundThem) {
   const std::string text = Table();
   EXPECT_THAT(text, AllOf(HasSubstr("all_reduce"), HasSubstr("        r99\n"),
                           Not(HasSubstr("        r3\n")), HasSubstr("85  others")));
-  EXPECT_EQ(LinesOf(text).size(), 2 + 20 + 1 + 1 + 2);
+  EXPECT_EQ(LinesOf(text).size(), 2 + 20 + 1 + 1 + 3);
 }
 
 TEST_F(RangeTableTest, FitsTheTerminalHoweverDeepItIs) {
