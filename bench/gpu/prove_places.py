@@ -190,7 +190,9 @@ def prove_idle() -> None:
             waits = {wait.frames[-1].function: wait.count for wait in found.waits}
             check("500 waits", waits == {f"prove_idle.<locals>.{work.__name__}": 500}, waits)
         elif work is launches:
-            check("it is bound by launches", share(found, "launches", "launch") > 0.9, "")
+            # A launch of 6 us is begun before the kernel of the last one has begun.
+            bound = share(found, "launches", "launch")
+            check("it is bound by launches", bound > 0.7, bound)
             check("and the device idles", idle_share(found) > 0.3, idle_share(found))
         else:
             check("it is bound by the device", idle_share(found) < 0.03, idle_share(found))
