@@ -16,14 +16,15 @@ namespace {
 thread_local uint64_t allocations = 0;
 }
 
-// Counted, for the test that there are none.
-void* operator new(size_t size) {
+// Counted, for the test that there are none. Not inlined: the compiler would see free() of what
+// came from new, and warn.
+[[gnu::noinline]] void* operator new(size_t size) {
   ++allocations;
   if (void* const memory = std::malloc(size)) return memory;
   std::abort();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace pystrobe::gpu {
 namespace {
