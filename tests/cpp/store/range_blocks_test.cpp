@@ -319,7 +319,9 @@ TEST(StoredRanges, ThatCannotBeAreNotWritten) {
     StrobeWriter writer(MakeFile(""), "test.strobe");
     EXPECT_TRUE(writer.Begin({}));
     const auto written = writer.AppendRanges(tables, record);
-    if (!written) EXPECT_EQ(written.error().code, ErrorCode::kInvalidArgument);
+    if (!written) {
+      EXPECT_EQ(written.error().code, ErrorCode::kInvalidArgument);
+    }
     return written ? "" : written.error().message;
   };
   EXPECT_EQ(error_of([](RangeRecord&) {}), "");
