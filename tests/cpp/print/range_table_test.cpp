@@ -41,10 +41,11 @@ class RangeTableTest : public ::testing::Test {
     const FoldOptions fold{.thread = thread, .work = WorkOf(mode)};
     const auto profile = Fold(recording_, fold);
     EXPECT_TRUE(profile);
-    return FormatReport(*profile,
-                        {.table = {.mode = mode, .top = {}, .terminal = {}, .directory = ""},
-                         .of_a_part = thread.has_value(),
-                         .thread = thread});
+    ReportOptions options;
+    options.table.mode = mode;
+    options.of_a_part = thread.has_value();
+    options.thread = thread;
+    return FormatReport(*profile, options);
   }
 
   StringId Name(std::string_view name) { return recording_.mutable_tables().Intern(name); }
