@@ -255,12 +255,14 @@ def test_the_schema_knows_every_field(
     of_a_part_of_a_timeline = {"calls_began", "calls_began_before", "calls_going_on"}
     with_a_gpu_only = {"gpu", "gpu_ns", "gpu_count", "occupancy", "advice", "launched_by"}
     with_times_only = {"median_at_least_ns", "median_at_most_ns"}
+    within_another_range_only = {"ranges", "parent"}
     not_of_all = (
         with_c_functions_only
         | with_cpu_time_only
         | of_a_part_of_a_timeline
         | with_a_gpu_only
         | with_times_only
+        | within_another_range_only
     )
 
     def close(schema: Any) -> Any:

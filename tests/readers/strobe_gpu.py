@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 QUALITY = 0
 GPU_DEVICES, GPU_KERNELS, GPU_SUMS, GPU_STACKS, GPU_OCCUPANCIES = range(10, 15)
 SPAN_SUMS, SPAN_BEGINS, SPAN_TIMES, SPAN_LAUNCHES, SPAN_THREADS = range(15, 20)
+USES, IDLES, WAITS = range(22, 25)
 GPU_COUNTERS = [
     "kernels", "graphs", "copies", "sets", "failed", "records", "unmatched", "dropped",
     "overflowed", "duration", "own_cpu",
@@ -33,6 +34,9 @@ class GpuRecord:
         self.spans: list[str] = []
         self.last_times: dict[int, tuple[int, int]] = {}
         self.last_end = self.last_launch = self.last_tid = 0
+        self.uses: list[list[int]] = []
+        self.idles: list[list[int]] = []
+        self.waits: list[list[int]] = []
         self.quality: list[int] = []
 
     def read(self, columns: list[In]) -> None:
@@ -61,8 +65,23 @@ class GpuRecord:
             )
         while columns[SPAN_SUMS].more():
             self.read_span(columns)
+        self.read_idle_time(columns)
         while columns[QUALITY].more():
             self.quality.append(columns[QUALITY].varint())
+
+    def read_idle_time(self, columns: list[In]) -> None:
+        while columns[USES].more():
+            self.uses.append([columns[USES].varint() for _ in range(3)])
+        column = columns[IDLES]
+        while column.more():
+            device, cause = column.varint(), column.u8()
+            before, after = self.idles[-1][2:4] if self.idles else (0, 0)
+            places = [before + column.zigzag(), after + column.zigzag()]
+            self.idles.append([device, cause, *places, *(column.varint() for _ in range(3))])
+        column = columns[WAITS]
+        while column.more():
+            stack = (self.waits[-1][0] if self.waits else 0) + column.zigzag()
+            self.waits.append([stack, *(column.varint() for _ in range(3))])
 
     def read_span(self, columns: list[In]) -> None:
         of_sum = columns[SPAN_SUMS].varint()
@@ -107,7 +126,21 @@ class GpuRecord:
                 + self.occupancies.get(i, "")
             )
         out += self.spans
-        *numbers, source, lost = self.quality
+        out += [f"gpu use {device} busy {busy} idle {idle}" for device, busy, idle in self.uses]
+        for device, cause, before, after, count, total, most in self.idles:
+            before = to.stack_id(self.definitions, before)
+            after = to.stack_id(self.definitions, after)
+            out.append(
+                f"gpu idle device {device} cause {cause} from {before} to {after}"
+                f" count {count} total {total} max {most}"
+            )
+        for stack, count, total, most in self.waits:
+            stack = to.stack_id(self.definitions, stack)
+            out.append(f"gpu wait stack {stack} count {count} total {total} max {most}")
+        known = len(GPU_COUNTERS)
+        numbers, (source, lost, *of_graphs) = self.quality[:known], self.quality[known:]
+        if any(of_graphs):
+            out.append("gpu graphs captured {} records {}".format(*of_graphs))
         counters = " ".join(f"{name} {n}" for name, n in zip(GPU_COUNTERS, numbers))
         source = to.string_id(texts[source])
         out.append(f"gpu quality {counters} source {source} spans lost {lost}")
