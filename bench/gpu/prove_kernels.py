@@ -17,25 +17,12 @@ from typing import Any
 import pystrobe
 import torch
 from launch_cost import PROFILERS, WORKS, steps_of
+from proving import check, failures, profiled
 from pystrobe import gpu
 
 # What a launch may cost with us, by how the name of the work begins.
 MOST = {"add": 1.20, "step, bound by launches": 1.10, "step, bound by the GPU": 1.01}
-failures: list[str] = []
 results: dict[str, Any] = {}
-
-
-def check(what: str, holds: bool, seen: object) -> None:
-    print(f"{'ok  ' if holds else 'FAIL'} {what}: {seen}", flush=True)
-    if not holds:
-        failures.append(f"{what}: {seen}")
-
-
-def profiled(work: Callable[[], object], **options: Any) -> Any:
-    torch.cuda.synchronize()
-    with pystrobe.Profiler(mode="gpu", **options) as profiler:
-        work()
-    return profiler.profile
 
 
 def counted_by_torch(work: Callable[[], object]) -> int:

@@ -10,29 +10,15 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pystrobe
 import torch
+from proving import check, failures, profiled
 from pystrobe import gpu
 
-failures: list[str] = []
 results: dict[str, Any] = {}
-
-
-def check(what: str, holds: bool, seen: object) -> None:
-    print(f"{'ok  ' if holds else 'FAIL'} {what}: {seen}", flush=True)
-    if not holds:
-        failures.append(f"{what}: {seen}")
-
-
-def profiled(work: Callable[[], object], **options: Any) -> Any:
-    torch.cuda.synchronize()
-    with pystrobe.Profiler(mode="gpu", **options) as profiler:
-        work()
-    return profiler.profile
 
 
 # ------------------------------------------------------------------------------ graphs
