@@ -9,37 +9,13 @@ import os
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import pytest
+from gpu_traced import PREAMBLE, traced
 from on_mock_gpu import HERE, MOCK, run, start
-from own_interpreters import THIS, Own, own_interpreters
+from own_interpreters import Own, own_interpreters
 from pystrobe import read as pystrobe_read
 from pystrobe_command import Pystrobe
-
-# What programs below have in common: their works as [path, kernel, count, ns].
-PREAMBLE = """
-import threading
-t.begin()
-
-def works(profile):
-    return [
-        [[f.function for f in w.frames], w.short_name, w.count, w.total_ns]
-        for w in profile.gpu.sums
-    ]
-
-def leaf(microseconds=5):
-    t.launch(microseconds)
-
-def many(count):
-    for _ in range(count):
-        leaf()
-"""
-
-
-def traced(program: str, own: Own = THIS) -> Any:
-    """What ``program`` prints, as JSON."""
-    return json.loads(run(PREAMBLE + textwrap.dedent(program), own=own).splitlines()[-1])
 
 
 @pytest.fixture(
@@ -253,74 +229,6 @@ def test_cpu_time_and_the_gpus_are_in_one_recording() -> None:
     assert averages["spin"][0] is None
 
 
-def test_a_schedule_makes_a_profile_of_its_steps() -> None:
-    found = traced(
-        """
-        seen = []
-        schedule = gpu.schedule(wait=1, warmup=1, active=2, repeat=2)
-        with pystrobe.Profiler(
-            mode="gpu",
-            schedule=schedule,
-            on_trace_ready=lambda p: seen.append(p.profile.gpu.quality.kernel_launches),
-        ) as profiler:
-            for step in range(12):
-                many(10 + step)
-                profiler.step()
-        print(json.dumps([seen, [w.count for w in profiler.profile.gpu.sums]]))
-        """
-    )
-    assert found == [[12 + 13, 16 + 17], [16 + 17]]
-
-
-def test_a_schedule_that_ends_early_gives_what_there_is() -> None:
-    found = traced(
-        """
-        schedule = gpu.schedule(active=5, wait=1)
-        with pystrobe.Profiler(mode="gpu", schedule=schedule) as profiler:
-            for _ in range(3):
-                many(10)
-                profiler.step()
-            many(10)
-        print(profiler.profile.gpu.quality.records)
-        """
-    )
-    assert found == 30
-
-
-def test_who_is_called_with_a_profile_may_stop_or_fail() -> None:
-    found = traced(
-        """
-        def fails(profiler):
-            seen.append(profiler.profile.gpu.quality.records)
-            raise ValueError
-        def make(ready, **schedule):
-            schedule = gpu.schedule(wait=0, active=1, **schedule)
-            return pystrobe.Profiler(mode="gpu", schedule=schedule, on_trace_ready=ready)
-        def errors(call):
-            try:
-                call()
-            except (ValueError, pystrobe.Error) as error:
-                return type(error).__name__
-        seen, raised = [], []
-        profiler = make(fails, warmup=0)
-        profiler.start()
-        for _ in range(3):
-            leaf()
-            raised.append(errors(profiler.step))
-        profiler._on_trace_ready = None
-        leaf()
-        profiler.stop()
-        stopped = make(lambda profiler: profiler.stop(), warmup=1)
-        stopped.start()
-        raised += [errors(stopped.step), errors(stopped.step), errors(stopped.step)]
-        with pystrobe.Profiler(mode="gpu") as last:
-            leaf()
-        print(json.dumps([seen, raised, last.profile.gpu.quality.records]))
-        """
-    )
-    assert found == [[1, 1, 1], ["ValueError"] * 3 + [None, None, "Error"], 1]
-
-
 def test_a_schedule_that_records_nothing_says_so() -> None:
     said = run(
         PREAMBLE
@@ -360,27 +268,6 @@ def test_what_makes_no_sense_is_refused(call: str, words: str) -> None:
         driver=False,
     )
     assert words in said
-
-
-def test_schedules_of_torch_serve_as_well() -> None:
-    found = traced(
-        """
-        import enum
-        class ProfilerAction(enum.Enum):
-            NONE = 0
-            WARMUP = 1
-            RECORD = 2
-            RECORD_AND_SAVE = 3
-        actions = [ProfilerAction.WARMUP, ProfilerAction.RECORD_AND_SAVE, ProfilerAction.NONE]
-        with pystrobe.Profiler(mode="gpu", schedule=lambda step: actions[step]) as profiler:
-            many(3)
-            profiler.step()
-            many(4)
-            profiler.step()
-        print(profiler.profile.gpu.quality.records)
-        """
-    )
-    assert found == 4
 
 
 def test_where_another_profiler_has_cupti_the_rest_is_sampled() -> None:
@@ -516,59 +403,6 @@ def test_what_autograds_threads_launch_is_charged_to_who_waits_for_them(own: Own
     counts = {tuple(path): count for path, _, count, _ in sums}
     assert counts.pop(()) == 2, "nobody waited for these"
     assert counts == {("<module>", "backward", "<autograd thread>"): 7}
-
-
-TORCH_PROFILER = """
-import types, warnings
-warnings.simplefilter("always")
-
-class Activity:
-    def __init__(self, name):
-        self.name = name
-
-class profile:
-    def __init__(self, *names):
-        self.activities = {Activity(name) for name in names}
-    def start(self):
-        return "started"
-
-class old_profile:
-    use_device = "cuda"
-    def __enter__(self):
-        return self
-
-def module(name, **contents):
-    sys.modules[name] = types.SimpleNamespace(**contents)
-
-module("torch.profiler", profile=profile)
-module("torch.autograd.profiler", profile=old_profile)
-begins = profile.start, old_profile.__enter__
-
-def warned(call):
-    with warnings.catch_warnings(record=True) as caught:
-        call()
-    return [[str(one.message)[:36], one.filename == __file__] for one in caught]
-"""
-
-
-def test_torchs_profiler_is_told_that_it_will_see_no_gpu() -> None:
-    found = traced(
-        TORCH_PROFILER.replace("__file__", "'<string>'")
-        + textwrap.dedent(
-            """
-            with pystrobe.Profiler(mode="gpu"):
-                during = [
-                    warned(profile("CPU", "CUDA").start),
-                    warned(profile("CPU").start),
-                    warned(lambda: old_profile().__enter__()),
-                ]
-            restored = begins == (profile.start, old_profile.__enter__)
-            print(json.dumps([during, restored, warned(profile("CUDA").start)]))
-            """
-        )
-    )
-    told = [["torch.profiler will see no GPU: pyst", True]]
-    assert found == [[told, [], told], True, []]
 
 
 def test_where_two_wait_for_autograd_neither_is_charged() -> None:

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiler(gpu=True, schedule=): which steps are recorded, and who is told of them."""
+
+from __future__ import annotations
+
+from gpu_traced import traced
+
+
+def test_a_schedule_makes_a_profile_of_its_steps() -> None:
+    found = traced(
+        """
+        seen = []
+        schedule = gpu.schedule(wait=1, warmup=1, active=2, repeat=2)
+        with pystrobe.Profiler(
+            mode="gpu",
+            schedule=schedule,
+            on_trace_ready=lambda p: seen.append(p.profile.gpu.quality.kernel_launches),
+        ) as profiler:
+            for step in range(12):
+                many(10 + step)
+                profiler.step()
+        print(json.dumps([seen, [w.count for w in profiler.profile.gpu.sums]]))
+        """
+    )
+    assert found == [[12 + 13, 16 + 17], [16 + 17]]
+
+
+def test_a_schedule_that_ends_early_gives_what_there_is() -> None:
+    found = traced(
+        """
+        schedule = gpu.schedule(active=5, wait=1)
+        with pystrobe.Profiler(mode="gpu", schedule=schedule) as profiler:
+            for _ in range(3):
+                many(10)
+                profiler.step()
+            many(10)
+        print(profiler.profile.gpu.quality.records)
+        """
+    )
+    assert found == 30
+
+
+def test_who_is_called_with_a_profile_may_stop_or_fail() -> None:
+    found = traced(
+        """
+        def fails(profiler):
+            seen.append(profiler.profile.gpu.quality.records)
+            raise ValueError
+        def make(ready, **schedule):
+            schedule = gpu.schedule(wait=0, active=1, **schedule)
+            return pystrobe.Profiler(mode="gpu", schedule=schedule, on_trace_ready=ready)
+        def errors(call):
+            try:
+                call()
+            except (ValueError, pystrobe.Error) as error:
+                return type(error).__name__
+        seen, raised = [], []
+        profiler = make(fails, warmup=0)
+        profiler.start()
+        for _ in range(3):
+            leaf()
+            raised.append(errors(profiler.step))
+        profiler._on_trace_ready = None
+        leaf()
+        profiler.stop()
+        stopped = make(lambda profiler: profiler.stop(), warmup=1)
+        stopped.start()
+        raised += [errors(stopped.step), errors(stopped.step), errors(stopped.step)]
+        with pystrobe.Profiler(mode="gpu") as last:
+            leaf()
+        print(json.dumps([seen, raised, last.profile.gpu.quality.records]))
+        """
+    )
+    assert found == [[1, 1, 1], ["ValueError"] * 3 + [None, None, "Error"], 1]
+
+
+def test_schedules_of_torch_serve_as_well() -> None:
+    found = traced(
+        """
+        import enum
+        class ProfilerAction(enum.Enum):
+            NONE = 0
+            WARMUP = 1
+            RECORD = 2
+            RECORD_AND_SAVE = 3
+        actions = [ProfilerAction.WARMUP, ProfilerAction.RECORD_AND_SAVE, ProfilerAction.NONE]
+        with pystrobe.Profiler(mode="gpu", schedule=lambda step: actions[step]) as profiler:
+            many(3)
+            profiler.step()
+            many(4)
+            profiler.step()
+        print(profiler.profile.gpu.quality.records)
+        """
+    )
+    assert found == 4
