@@ -80,7 +80,7 @@ class CuptiSession::Impl {
   const Nanoseconds flush_every_;
   CUpti_SubscriberHandle subscriber_ = nullptr;
 
-  mutable std::mutex decode_mutex_;  // of the sums, the ranges and the decoder
+  mutable std::mutex decode_mutex_;  // of what follows, to the decoder
   KernelSums sums_;
   IdleTime idle_;
   RangeProjection ranges_;

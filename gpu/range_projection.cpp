@@ -46,6 +46,11 @@ void RangeProjection::Add(const GpuWork& work) {
   }
 }
 
+uint64_t RangeProjection::HashOfOpen(uint32_t id) const {
+  const Open& open = open_[id];
+  return HashOf(open.instance, open.sum.device, open.sum.stream);
+}
+
 RangeProjection::Open& RangeProjection::OpenOf(const RangeInstances::Instance& instance,
                                                const GpuWork& work) {
   const auto is_it = [&](uint32_t id) {
@@ -53,10 +58,7 @@ RangeProjection::Open& RangeProjection::OpenOf(const RangeInstances::Instance& i
     return open.instance == instance.number && open.sum.device == work.device &&
            open.sum.stream == work.stream;
   };
-  const auto hash_of = [&](uint32_t id) {
-    const Open& open = open_[id];
-    return HashOf(open.instance, open.sum.device, open.sum.stream);
-  };
+  const auto hash_of = [this](uint32_t id) { return HashOfOpen(id); };
   const uint64_t hash = HashOf(instance.number, work.device, work.stream);
   if (const auto found = index_.Find(hash, is_it)) return open_[*found];
   if (open_.size() >= options_.max_open) MakeRoom();
@@ -84,10 +86,7 @@ void RangeProjection::MakeRoom() {
   for (auto open = half; open != open_.end(); ++open) done_.Add(*open, options_.max_sums);
   open_.erase(half, open_.end());
   index_ = {};
-  const auto hash_of = [&](uint32_t id) {
-    const Open& open = open_[id];
-    return HashOf(open.instance, open.sum.device, open.sum.stream);
-  };
+  const auto hash_of = [this](uint32_t id) { return HashOfOpen(id); };
   for (uint32_t id = 0; id < open_.size(); ++id) {
     index_.FindOrAdd(hash_of(id), id, [](uint32_t) { return false; }, hash_of);
   }

@@ -67,6 +67,7 @@ class RangeProjection {
     RangeStreamSum& Of(const RangeStreamSum& key, size_t max);
   };
 
+  uint64_t HashOfOpen(uint32_t id) const;
   Open& OpenOf(const RangeInstances::Instance& instance, const GpuWork& work);
   void MakeRoom();
 
