@@ -154,6 +154,8 @@ void PythonPaths::LookAtCodes(Session& session, Address tstate) {
         std::ranges::find(session.seen, frame.code, &remote::SeenCode::code) != session.seen.end();
     if (is_seen) continue;
     codes_.insert(frame.code);
+    // Nobody tells that one was freed, and the next one may have all of its addresses.
+    if (!codes_live_) session.codes.Doubt(frame.code);
     const size_t size = layout.code.size;
     session.seen.push_back(
         {.code = frame.code,

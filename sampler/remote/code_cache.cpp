@@ -99,6 +99,13 @@ void CodeCache::Update(std::span<const SeenCode> codes, uint64_t generation, Nan
   }
 }
 
+void CodeCache::Doubt(Address code) {
+  const auto found = entries_.find(code);
+  if (found == entries_.end()) return;
+  found->second->known = false;
+  found->second->frames.clear();
+}
+
 CodeCache::Entry& CodeCache::Load(Address code, Nanoseconds now) {
   auto it = entries_.find(code);
   if (it != entries_.end()) {

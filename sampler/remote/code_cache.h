@@ -50,6 +50,10 @@ class CodeCache final : public CodeWatch {
   /// what the copy brought.
   void Update(std::span<const SeenCode> codes, uint64_t generation, Nanoseconds now);
 
+  /// The next Update with this one reads its names again, whatever its identity: that is of
+  /// addresses, and all of them may have been another's.
+  void Doubt(Address code);
+
   /// The frame of the recording for a raw one. Reads names on a miss. A code object that is gone
   /// before its names were read becomes "<code object gone>" and is counted. Nullopt for frames
   /// that the interpreter pushes for itself.
