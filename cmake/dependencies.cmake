@@ -1,11 +1,16 @@
-# Libraries from the system. fmt, CLI11, protozero and robin-map are header-only here, and the
-# executable links libdw, libelf and what these need, zlib and zstd statically: it needs nothing of
-# them where it runs.
+# Libraries from the system. CLI11, protozero and robin-map are header-only, fmt is compiled here, and
+# the executable links libdw, libelf and what these need, zlib and zstd statically: it needs nothing
+# of them where it runs.
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(tsl-robin-map REQUIRED)
 find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_writer.hpp REQUIRED)
+
+# Of fmt the headers alone: profiler/base compiles its code.
+add_library(pystrobe_fmt INTERFACE)
+target_include_directories(pystrobe_fmt SYSTEM INTERFACE
+  $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
 
 add_library(pystrobe_protozero INTERFACE)
 target_include_directories(pystrobe_protozero SYSTEM INTERFACE ${PROTOZERO_INCLUDE_DIR})

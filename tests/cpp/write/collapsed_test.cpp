@@ -121,7 +121,9 @@ TEST(CollapsedTest, ANameMayBeManyLines) {
                  .wall_ns = 1,
                  .thread = thread,
                  .stack = MakeStack(tables, {{name, 1, "a;b"}})});
-  EXPECT_EQ(Written(WriteCollapsed, recording), std::string(4'000'000, ' ') + " (a:b:1) 1\n");
+  std::string expected(4'000'000, ' ');
+  expected += " (a:b:1) 1\n";
+  EXPECT_EQ(Written(WriteCollapsed, recording), expected);
 }
 
 }  // namespace
