@@ -5,6 +5,7 @@
 #include <map>
 
 #include "profiler/analyze/gpu_streams.h"
+#include "profiler/analyze/idle_threads.h"
 #include "profiler/analyze/profile.h"
 #include "profiler/analyze/spans.h"
 #include "profiler/analyze/stack_sums.h"
@@ -236,7 +237,7 @@ Result<void> FoldCalls(const RecordingSource& recording, const FoldOptions& opti
       });
 }
 
-/// Leaves out the threads that hardly ran, unless that is all there were.
+/// Leaves out the idle threads, unless that is all there were.
 void HideIdle(Profile& profile) {
   const auto works = [&](const ThreadProfile& thread) {
     return !thread.idle && profile.tables().thread(thread.thread).is_real();
@@ -283,20 +284,6 @@ bool MeansAThread(const Tables& tables, const std::string& filter) {
     if (IsMeant(tables, tables.thread(ThreadIndex{i}), filter)) return true;
   }
   return false;
-}
-
-bool IsIdle(const Weights& total, uint64_t range_ns) {
-  // What a thread used after its last look is charged when it is gone: of one that lives for a few
-  // looks the kernel's figure is mostly missing. So being seen at work counts as well, and so few
-  // looks prove no thread idle that was not there all the time.
-  constexpr uint64_t kEnough = 100;
-  const auto seen = [&](uint64_t samples) {
-    return samples > 0 && samples >= total.samples / kEnough;
-  };
-  const bool came_or_went = total.wall_ns < range_ns - range_ns / 10;
-  if (came_or_went && total.samples < kEnough) return false;
-  return total.cpu_ns < total.wall_ns / kEnough && !seen(total.cpu_samples) &&
-         !seen(total.gil_samples);
 }
 
 size_t Profile::CountThreads() const {
@@ -347,9 +334,8 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
   if (is_part_of_timeline) profile.part = part;
   profile.threads = folder.TakeThreads();
   const int64_t range_ns = profile.until_ns - profile.since_ns;
-  for (ThreadProfile& thread : profile.threads) {
-    thread.idle =
-        !has_calls && IsIdle(thread.total, static_cast<uint64_t>(std::max<int64_t>(0, range_ns)));
+  if (!has_calls) {
+    analyze::MarkIdle(profile.threads, static_cast<uint64_t>(std::max<int64_t>(0, range_ns)));
   }
   if (!options.include_idle) HideIdle(profile);
   for (const ThreadProfile& thread : profile.threads) {

@@ -69,7 +69,8 @@ struct FoldOptions {
   /// lower bound.
   int64_t since_ns = 0;
   std::optional<int64_t> until_ns;
-  /// Keep threads that hardly ran: see IsIdle().
+  /// Keep idle threads: see analyze::MarkIdle(). All are kept where every thread that was seen is
+  /// idle: a program that only waits is shown waiting.
   bool include_idle = false;
   Work work = Work::kThreads;
 
@@ -95,16 +96,8 @@ struct ThreadProfile {
   Weights total;
   Weights unseen;  ///< of `total`: with no look at the thread; in no stack but the empty
   std::vector<StackWeight> stacks;  ///< ordered by StackId, each once, none all zero
-  bool idle = false;                ///< see IsIdle(); none is whose calls were traced
+  bool idle = false;                ///< see analyze::MarkIdle(); none is whose calls were traced
 };
-
-/// A thread is idle when the kernel charged it less than 1 % of the time it lived in the range, and
-/// less than 1 % of its samples show it running or holding the lock. One that came or went in the
-/// range within fewer than 100 samples is not: that is too little to tell. Idle threads (a pool's
-/// workers waiting for work, say) would drown the others in wall mode. If every thread that was
-/// seen is idle none is left out: a program that only waits is shown waiting. `range_ns` is the
-/// length of the range.
-bool IsIdle(const Weights& thread_total, uint64_t range_ns);
 
 /// What became of the calls of a timeline of which a range is shown. A generator's call is as many
 /// as it went on.

@@ -231,24 +231,6 @@ TEST_F(FoldTest, AThreadIsJudgedByItsOwnLifetime) {
   EXPECT_THAT(MustFold().idle_hidden, IsEmpty());
 }
 
-TEST(IsIdle, MeansLessThanOnePercent) {
-  EXPECT_TRUE(IsIdle({.wall_ns = 100 * kMs, .cpu_ns = kMs - 1}, 0));
-  EXPECT_FALSE(IsIdle({.wall_ns = 100 * kMs, .cpu_ns = kMs}, 0));
-  EXPECT_FALSE(IsIdle({}, 0));
-  EXPECT_TRUE(IsIdle({.samples = 100, .wall_ns = 100 * kMs}, 0));
-  EXPECT_FALSE(IsIdle({.samples = 100, .cpu_samples = 1, .wall_ns = 100 * kMs}, 0));
-  EXPECT_FALSE(IsIdle({.samples = 100, .gil_samples = 1, .wall_ns = 100 * kMs}, 0));
-  EXPECT_TRUE(
-      IsIdle({.samples = 200, .cpu_samples = 1, .gil_samples = 1, .wall_ns = 200 * kMs}, 0));
-}
-
-TEST(IsIdle, AShortLifeProvesNothing) {
-  const Weights asleep{.samples = 30, .wall_ns = 30 * kMs};
-  EXPECT_FALSE(IsIdle(asleep, 10'000 * kMs)) << "a request's thread";
-  EXPECT_TRUE(IsIdle(asleep, 30 * kMs)) << "a short recording";
-  EXPECT_TRUE(IsIdle({.samples = 100, .wall_ns = 100 * kMs}, 10'000 * kMs));
-}
-
 TEST_F(FoldTest, TellsWhetherAThreadIsMeant) {
   EXPECT_TRUE(MeansAThread(recording_.tables(), "orker"));
   EXPECT_TRUE(MeansAThread(recording_.tables(), "100"));
