@@ -17,6 +17,10 @@ uint64_t HashOf(const IdleKey& key) {
 // Of std::push_heap, whose greatest is on top.
 constexpr auto kBeginsLater = [](const auto& a, const auto& b) { return a.begin_ns > b.begin_ns; };
 
+constexpr auto kIsLonger = [](const IdleGap& a, const IdleGap& b) {
+  return a.length_ns() > b.length_ns();
+};
+
 }  // namespace
 
 void TimeSum::Add(uint64_t nanoseconds) {
@@ -37,6 +41,7 @@ void IdleTime::Clear() {
   keys_.clear();
   sums_.clear();
   index_ = {};
+  gaps_.clear();
   for (size_t cause = 0; cause < kIdleCauses; ++cause) {
     keys_.push_back({.cause = static_cast<IdleCause>(cause)});
     sums_.emplace_back();
@@ -129,6 +134,16 @@ void IdleTime::ChargeHost(const Pending& work, const Past& past, int64_t until_n
   const bool is_steady = work.launch_ns - acted_ns <= kSteadyNs;
   key.cause = is_steady ? IdleCause::kLaunches : IdleCause::kHost;
   Note(key, until_ns - since);
+  if (is_steady || until_ns <= since) return;
+  Keep({.begin_ns = since, .end_ns = until_ns, .sum = SumOf(key), .tid = work.tid});
+}
+
+void IdleTime::Keep(const IdleGap& gap) {
+  gaps_.push_back(gap);
+  std::ranges::push_heap(gaps_, kIsLonger);
+  if (gaps_.size() <= options_.max_gaps) return;
+  std::ranges::pop_heap(gaps_, kIsLonger);
+  gaps_.pop_back();
 }
 
 // That the launching thread was in as the device ran out of work, and has returned from.

@@ -53,6 +53,16 @@ struct DeviceUse {
   uint64_t idle_ns = 0;
 };
 
+/// One time of kHost by itself. CLOCK_MONOTONIC.
+struct IdleGap {
+  int64_t begin_ns = 0, end_ns = 0;
+  uint32_t sum = 0;  ///< it is in that of this number
+  uint32_t tid = 0;  ///< of the thread whose launch ended it
+
+  int64_t length_ns() const { return end_ns - begin_ns; }
+  bool operator==(const IdleGap&) const = default;
+};
+
 /// Of all waits on one path.
 struct WaitSum {
   uint32_t path = 0;
@@ -65,6 +75,7 @@ struct IdleOptions {
   size_t window = 1 << 17;
   /// The last ones are kept: two for each work that is not put in order yet.
   size_t max_waits = 1 << 18;
+  size_t max_gaps = 1 << 16;  ///< the longest are kept
 };
 
 /// What threads waited for, too. Memory does not grow with time: past `max_sums` there is one sum
@@ -91,6 +102,8 @@ class IdleTime {
   const std::vector<DeviceUse>& devices() const { return devices_; }
   /// The first is of paths that there was no room for, and may be of nothing.
   const std::vector<WaitSum>& waits() const { return wait_sums_; }
+  /// In no order.
+  const std::vector<IdleGap>& gaps() const { return gaps_; }
 
  private:
   struct Pending {
@@ -110,6 +123,7 @@ class IdleTime {
   void ChargeHost(const Pending& work, const Past& past, int64_t until_ns);
   const HostWait* WaitAt(const Pending& work, int64_t idle_since_ns) const;
   void Note(const IdleKey& key, int64_t nanoseconds);
+  void Keep(const IdleGap& gap);
   uint32_t SumOf(const IdleKey& key);
   size_t PlaceOf(uint32_t device);
   WaitSum& SumOf(const HostWait& wait);
@@ -124,6 +138,7 @@ class IdleTime {
   std::vector<IdleKey> keys_;
   std::vector<TimeSum> sums_;
   IdIndex index_;
+  std::vector<IdleGap> gaps_;  // a heap: the shortest is on top
 };
 
 }  // namespace pystrobe::gpu

@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,23 @@ def told(name: str, found: Any) -> None:
     print(name, results["idle"][name], flush=True)
 
 
+def prove_meanwhile(sleeps: Callable[[], None]) -> None:
+    with pystrobe.Profiler(mode="wall", gpu=True) as profiler:
+        sleeps()
+    report: Any = profiler.profile.gpu
+    found = report.meanwhile
+    check("sleeps are known one by one", 0.39e9 <= found.gaps_ns <= 0.45e9, found.gaps_ns)
+    check("and samples cover them", found.wall_ns > 0.9 * found.gaps_ns, found.wall_ns)
+    (name, share), *_ = [
+        (line.frame.function if line.frame else "", line.wall_ns / found.wall_ns)
+        for line in found.lines
+    ]
+    is_it = name == f"prove_idle.<locals>.{sleeps.__name__}" and share > 0.9
+    check("which were of the line that sleeps", is_it, f"{share:.3f} in {name}")
+    check("and used no CPU", found.cpu_ns < 0.1 * found.wall_ns, found.cpu_ns)
+    profiler.profile.print(mode="gpu")
+
+
 def prove_idle() -> None:
     small, large = torch.ones(4, device="cuda"), torch.randn(4096, 4096, device="cuda")
     product = torch.empty_like(large)
@@ -169,6 +187,7 @@ def prove_idle() -> None:
             places = {i.to_frames[-1].function for i in found.idles if i.cause == "host"}
             check("in the loop", places == {f"prove_idle.<locals>.{work.__name__}"}, places)
             profile.print(mode="gpu")
+            prove_meanwhile(work)
         elif work is asks_for_results:
             check(
                 "what follows a wait is told so", share(found, "wait", "launch") > 0.6, found.idles

@@ -330,6 +330,7 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
   profile.recording = &recording;
   profile.since_ns = std::max<int64_t>(options.since_ns, 0);
   profile.until_ns = std::min(options.until_ns.value_or(end_ns), end_ns);
+  profile.is_whole = !options.IsPart() && !options.thread;
   profile.has_cpu_time = HasCpuTime(recording.metadata()) && !is_part_of_timeline;
   if (is_part_of_timeline) profile.part = part;
   profile.threads = folder.TakeThreads();

@@ -111,6 +111,7 @@ Result<Profile> FoldGpu(const RecordingSource& recording, const FoldOptions& opt
   Profile profile;
   profile.recording = &recording;
   profile.until_ns = recording.quality().duration_ns;
+  profile.is_whole = !options.thread;
   profile.has_cpu_time = HasCpuTime(recording.metadata());
   AddStreams(options.thread, profile);
   return profile;

@@ -118,6 +118,7 @@ struct Profile {
   Weights unseen;  ///< of `total`: with no look at a thread, also of threads that were not sampled
   std::vector<ThreadIndex> idle_hidden;  ///< the idle threads left out, by descending CPU time
   int64_t since_ns = 0, until_ns = 0;    ///< the range covered
+  bool is_whole = true;                  ///< of all threads, and of all the time
   bool has_cpu_time = true;              ///< else none of it is to be shown, not even as 0
   std::optional<CallsOfPart> part;       ///< where a range of a timeline was asked for
 

@@ -122,6 +122,15 @@ struct GpuIdle {
   friend bool operator==(const GpuIdle&, const GpuIdle&) = default;
 };
 
+/// One time of kHost by itself. Times of CLOCK_MONOTONIC, as Metadata::start_monotonic_ns.
+struct GpuGap {
+  int64_t begin_ns = 0, end_ns = 0;
+  uint32_t idle = 0;  ///< index into GpuRecord::idles
+  uint32_t tid = 0;   ///< of the thread whose launch ended it
+
+  friend bool operator==(const GpuGap&, const GpuGap&) = default;
+};
+
 /// What threads waited for a device, in one place.
 struct GpuWait {
   StackId stack = kEmptyStack;
@@ -161,6 +170,7 @@ struct GpuRecord {
   std::vector<GpuUse> uses;  ///< of each device that did something that was timed
   std::vector<GpuIdle> idles;
   std::vector<GpuWait> waits;
+  std::vector<GpuGap> gaps;  ///< the longest, by their begin
   GpuQuality quality;
 
   friend bool operator==(const GpuRecord&, const GpuRecord&) = default;

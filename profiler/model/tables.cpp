@@ -68,6 +68,11 @@ void Tables::RenameThread(ThreadIndex index, StringId name) {
   thread_changes_.push_back(index);
 }
 
+StackId Tables::PushAll(StackId base, StackId top) {
+  for (const FrameId frame : FramesOf(top)) base = Push(base, frame);
+  return base;
+}
+
 std::vector<FrameId> Tables::FramesOf(StackId id) const {
   std::vector<FrameId> frames;
   for (; id != kEmptyStack; id = stack(id).parent) frames.push_back(stack(id).frame);

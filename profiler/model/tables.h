@@ -72,6 +72,8 @@ class Tables {
   FrameId Intern(const Frame& frame);
   /// The stack that is `parent` with `frame` on top of it.
   StackId Push(StackId parent, FrameId frame);
+  /// The stack that is `base` with all frames of `top` on it.
+  StackId PushAll(StackId base, StackId top);
   ThreadIndex AddThread(const Thread& thread);
   /// Gives a thread a (better) name.
   void RenameThread(ThreadIndex index, StringId name);

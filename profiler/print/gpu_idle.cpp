@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "profiler/analyze/gpu_idle.h"
+#include "profiler/analyze/gpu_meanwhile.h"
 #include "profiler/print/text.h"
+#include "profiler/write/gpu_labels.h"
 #include "profiler/write/labels.h"
 #include "profiler/write/number_text.h"
 
@@ -26,6 +28,7 @@ constexpr int kLeastPath = 12;
 constexpr int kPathsOwn = 20;
 constexpr uint32_t kMostRows = 10;
 constexpr size_t kMostWaits = 5;
+constexpr size_t kMostMeanwhile = 8;
 /// In per cent of the idle time: what is less is not worth a line.
 constexpr double kLeastShown = 1;
 
@@ -71,20 +74,18 @@ class Places {
 };
 
 std::string WhyText(const GpuIdleRow& row, const Places& places) {
+  const std::string_view why = write::GpuIdleCauseText(row.cause);
   switch (row.cause) {
     case GpuIdleCause::kQueue:
-      return fmt::format("launched in time, and waited for a stream or the device: by {}",
-                         places.Text(row.to));
     case GpuIdleCause::kLaunch:
-      return fmt::format("in the launch itself: by {}", places.Text(row.to));
     case GpuIdleCause::kLaunches:
-      return fmt::format("it was done before the next launch came: by {}", places.Text(row.to));
+      return fmt::format("{}: by {}", why, places.Text(row.to));
     case GpuIdleCause::kWait:
-      return fmt::format("after the program had waited for it: in {}", places.Text(row.from));
+      return fmt::format("{}: in {}", why, places.Text(row.from));
     case GpuIdleCause::kHost:
-      return fmt::format("the program launched nothing for it: in {}", places.Between(row));
+      return fmt::format("{}: in {}", why, places.Between(row));
     case GpuIdleCause::kUnknown:
-      return "before a launch that was not seen";
+      return std::string(why);
   }
   return "";
 }
@@ -149,6 +150,33 @@ std::string WaitsText(const GpuIdleTable& table, const Places& places, int width
       width, 2);
 }
 
+/// What the threads did meanwhile that launched nothing.
+std::string MeanwhileText(const RecordingSource& recording, const Places& places, int width) {
+  const auto found = MakeGpuMeanwhile(recording);
+  if (!found || found->cpu_ns + found->wall_ns == 0) return "";
+  const bool by_wall = found->wall_ns > 0;
+  std::vector<std::string> parts;
+  for (const MeanwhileRow& row :
+       std::span(found->rows).first(std::min(kMostMeanwhile, found->rows.size()))) {
+    const double percent =
+        by_wall ? PercentOf(row.wall_ns, found->wall_ns) : PercentOf(row.cpu_ns, found->cpu_ns);
+    if (percent < kLeastShown) continue;
+    parts.push_back(fmt::format("{:.0f} % in {}", percent, places.Text(row.line)));
+    if (by_wall) {
+      parts.back() +=
+          fmt::format(" ({:.0f} % of that on a CPU)", PercentOf(row.cpu_ns, row.wall_ns));
+    }
+  }
+  if (parts.empty()) return "";
+  const std::string when =
+      fmt::format("While the program launched nothing (the times that are known one by one: {})",
+                  write::TimeText(found->gaps_ns));
+  const std::string who = by_wall ? "the thread that launched next was"
+                                  : fmt::format("the thread that launched next used {} of CPU time",
+                                                write::TimeText(found->cpu_ns));
+  return Wrap(fmt::format("{}, {}: {}.", when, who, fmt::join(parts, ", ")), width, 2);
+}
+
 }  // namespace
 
 std::string FormatGpuIdle(const RecordingSource& recording, const TableOptions& options) {
@@ -168,7 +196,7 @@ std::string FormatGpuIdle(const RecordingSource& recording, const TableOptions& 
   for (const GpuIdleRow& row : std::span(table.rows).first(shown)) {
     text += RowText(row, table, places, options);
   }
-  return text + Rest(table, shown) + waits;
+  return text + Rest(table, shown) + MeanwhileText(recording, places, width) + waits;
 }
 
 }  // namespace pystrobe::print

@@ -68,10 +68,15 @@ bool HasBytes(const GpuRecord& record, uint32_t sum) {
   return record.kernels[record.sums[sum].kernel].kind != GpuWorkKind::kKernel;
 }
 
+bool IsTime(int64_t ns) { return ns >= 0 && ns < kMaxGpuTime; }
+
+bool MakesSense(const GpuGap& gap) {
+  return IsTime(gap.begin_ns) && gap.end_ns >= gap.begin_ns && IsTime(gap.end_ns - gap.begin_ns);
+}
+
 bool MakesSense(const GpuSpan& span) {
-  const auto is_time = [](int64_t ns) { return ns >= 0 && ns < kMaxGpuTime; };
-  return is_time(span.begin_ns) && is_time(span.launch_ns) && span.end_ns >= span.begin_ns &&
-         is_time(span.end_ns - span.begin_ns);
+  return IsTime(span.begin_ns) && IsTime(span.launch_ns) && span.end_ns >= span.begin_ns &&
+         IsTime(span.end_ns - span.begin_ns);
 }
 
 GpuSum ReadSum(RowReader& in, size_t kernels) {
@@ -103,8 +108,9 @@ void SpanHistory::Add(const GpuSpan& span) {
 }
 
 Result<void> CheckGpuRecord(const GpuRecord& record) {
-  const size_t rows = std::max({record.devices.size(), record.kernels.size(), record.sums.size(),
-                                record.uses.size(), record.idles.size(), record.waits.size()});
+  const size_t rows =
+      std::max({record.devices.size(), record.kernels.size(), record.sums.size(),
+                record.uses.size(), record.idles.size(), record.waits.size(), record.gaps.size()});
   if (rows > kMaxGpuRows || record.spans.size() > kMaxGpuSpans) {
     return Fail(ErrorCode::kInvalidArgument,
                 "{} rows and {} spans of what a GPU did are over the {} and {} that a .strobe file "
@@ -118,6 +124,12 @@ Result<void> CheckGpuRecord(const GpuRecord& record) {
     return Fail(ErrorCode::kInvalidArgument,
                 "a GPU's work of sum {} from {} to {} ns, launched at {} ns, cannot be", span.sum,
                 span.begin_ns, span.end_ns, span.launch_ns);
+  }
+  for (const GpuGap& gap : record.gaps) {
+    if (gap.idle < record.idles.size() && MakesSense(gap)) continue;
+    return Fail(ErrorCode::kInvalidArgument,
+                "a GPU's idle time of row {} from {} to {} ns cannot be", gap.idle, gap.begin_ns,
+                gap.end_ns);
   }
   return {};
 }
@@ -157,6 +169,9 @@ bool GpuEncoder::Encode(size_t budget, Columns& columns) {
   }
   for (; waits_ < record_.waits.size() && !is_full(); ++waits_) {
     EncodeWait(record_.waits[waits_], columns[kGpuWaits]);
+  }
+  for (; gaps_ < record_.gaps.size() && !is_full(); ++gaps_) {
+    EncodeGap(record_.gaps[gaps_], columns[kGpuGaps]);
   }
   if (is_full()) return false;
   AppendGpuQuality(columns[kGpuQuality], record_);
@@ -210,6 +225,15 @@ void GpuEncoder::EncodeWait(const GpuWait& wait, Bytes& out) {
   last_places_.wait = wait.stack;
 }
 
+void GpuEncoder::EncodeGap(const GpuGap& gap, Bytes& out) {
+  AppendVarint(out, gap.idle);
+  AppendVarint(out, Difference(static_cast<uint64_t>(gap.begin_ns),
+                               static_cast<uint64_t>(last_gap_.end_ns)));
+  AppendVarint(out, static_cast<uint64_t>(gap.end_ns - gap.begin_ns));
+  AppendVarint(out, Difference(gap.tid, last_gap_.tid));
+  last_gap_ = {.end_ns = gap.end_ns, .tid = gap.tid};
+}
+
 Result<void> GpuDecoder::Decode(const BlockUnpacker& block) {
   if (auto done = definitions_.Decode(block, tables_); !done) return done;
   if (auto done = DecodeDevices(block.column(kGpuDevices)); !done) return done;
@@ -220,6 +244,7 @@ Result<void> GpuDecoder::Decode(const BlockUnpacker& block) {
   if (auto done = DecodeUses(block.column(kGpuUses)); !done) return done;
   if (auto done = DecodeIdles(block.column(kGpuIdles)); !done) return done;
   if (auto done = DecodeWaits(block.column(kGpuWaits)); !done) return done;
+  if (auto done = DecodeGaps(block.column(kGpuGaps)); !done) return done;
   return IsLast(block) ? DecodeQuality(block.column(kGpuQuality)) : Result<void>{};
 }
 
@@ -353,6 +378,25 @@ Result<void> GpuDecoder::DecodeWaits(ByteSpan column) {
     if (!in.ok()) return Corrupt("a wait for a GPU that cannot be");
     if (record_.waits.size() == kMaxGpuRows) return Corrupt("more waits for GPUs than can be");
     record_.waits.push_back(wait);
+  }
+  return {};
+}
+
+Result<void> GpuDecoder::DecodeGaps(ByteSpan column) {
+  RowReader in(column, tables_);
+  while (!in.empty()) {
+    GpuGap gap{.idle = in.Below(record_.idles.size())};
+    gap.begin_ns =
+        static_cast<int64_t>(Add(static_cast<uint64_t>(last_gap_.end_ns), in.bytes().Varint()));
+    gap.end_ns = WrappingAdd(gap.begin_ns, static_cast<int64_t>(in.bytes().Varint()));
+    const uint64_t tid = Add(last_gap_.tid, in.bytes().Varint());
+    gap.tid = static_cast<uint32_t>(tid);
+    if (!in.ok() || !MakesSense(gap) || gap.tid != tid) {
+      return Corrupt("an idle time of a GPU at a time that cannot be");
+    }
+    if (record_.gaps.size() == kMaxGpuRows) return Corrupt("more idle times than can be");
+    record_.gaps.push_back(gap);
+    last_gap_ = {.end_ns = gap.end_ns, .tid = gap.tid};
   }
   return {};
 }

@@ -42,6 +42,12 @@ struct LastPlaces {
   StackId from = kEmptyStack, to = kEmptyStack, wait = kEmptyStack;
 };
 
+/// The same of gaps.
+struct LastGap {
+  int64_t end_ns = 0;
+  uint32_t tid = 0;
+};
+
 /// Whether there is room for it in a file, and sense in its spans.
 Result<void> CheckGpuRecord(const GpuRecord& record);
 
@@ -62,6 +68,7 @@ class GpuEncoder {
   void EncodeSpan(const GpuSpan& span, Columns& columns);
   void EncodeIdle(const GpuIdle& idle, Bytes& out);
   void EncodeWait(const GpuWait& wait, Bytes& out);
+  void EncodeGap(const GpuGap& gap, Bytes& out);
 
   const Tables& tables_;
   const GpuRecord& record_;
@@ -73,8 +80,10 @@ class GpuEncoder {
   size_t uses_ = 0;
   size_t idles_ = 0;
   size_t waits_ = 0;
+  size_t gaps_ = 0;
   StackId last_stack_ = kEmptyStack;
   LastPlaces last_places_;
+  LastGap last_gap_;
   SpanHistory history_;
 };
 
@@ -104,6 +113,7 @@ class GpuDecoder {
   Result<void> DecodeUses(ByteSpan column);
   Result<void> DecodeIdles(ByteSpan column);
   Result<void> DecodeWaits(ByteSpan column);
+  Result<void> DecodeGaps(ByteSpan column);
   Result<void> DecodeQuality(ByteSpan column);
 
   DefinitionDecoder definitions_;
@@ -111,6 +121,7 @@ class GpuDecoder {
   GpuRecord record_;
   StackId last_stack_ = kEmptyStack;
   LastPlaces last_places_;
+  LastGap last_gap_;
   SpanHistory history_;
 };
 

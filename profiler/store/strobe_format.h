@@ -93,6 +93,8 @@
 //   kGpuIdles        varint device; u8 cause; from and to, each zigzag stack minus the same of the
 //                    last one; varint count, total_ns, max_ns
 //   kGpuWaits        zigzag stack minus the last one's; varint count, total_ns, max_ns
+//   kGpuGaps         varint idle; zigzag begin minus the last one's end; varint length; zigzag tid
+//                    minus the last one's
 //
 // Ranges: strings in the columns of data blocks, their ids those of the record alone, and rows
 //   kRangeQuality    in the last block of a record, and no other: varint spans lost, overflowed
@@ -188,6 +190,7 @@ enum GpuColumn : uint8_t {
   kGpuUses = kNativeFunctions + 1,
   kGpuIdles,
   kGpuWaits,
+  kGpuGaps,
   kColumnCount,
 };
 

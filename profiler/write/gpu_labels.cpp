@@ -94,6 +94,24 @@ std::string_view GpuKindName(GpuWorkKind kind) {
   return "";
 }
 
+std::string_view GpuIdleCauseText(GpuIdleCause cause) {
+  switch (cause) {
+    case GpuIdleCause::kQueue:
+      return "launched in time, and waited for a stream or the device";
+    case GpuIdleCause::kLaunch:
+      return "in the launch itself";
+    case GpuIdleCause::kLaunches:
+      return "it was done before the next launch came";
+    case GpuIdleCause::kWait:
+      return "after the program had waited for it";
+    case GpuIdleCause::kHost:
+      return "the program launched nothing for it";
+    case GpuIdleCause::kUnknown:
+      return "before a launch that was not seen";
+  }
+  return "";
+}
+
 std::string_view GpuIdleCauseName(GpuIdleCause cause) {
   switch (cause) {
     case GpuIdleCause::kQueue:

@@ -18,6 +18,8 @@ std::string_view GpuKindName(GpuWorkKind kind);
 
 /// A word for each, for programs that read it.
 std::string_view GpuIdleCauseName(GpuIdleCause cause);
+/// What it means, for people.
+std::string_view GpuIdleCauseText(GpuIdleCause cause);
 
 /// "1.23 s in 20,500 kernels, 3 ms in 12 copies"; "nothing" where there is none.
 std::string GpuSummary(const GpuTable& table);

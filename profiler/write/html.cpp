@@ -13,6 +13,7 @@
 //              "stack" counts from the row before, times are in microseconds, "kernel" is part of
 //              "cpu"; "unseen" has what of the empty stack's weights are without a look. A stream
 //              of a GPU is one too, with "stream" true
+//   lists      of a GPU's work and of ranges, ready to be shown: html_lists.cpp
 //
 // Only what the profile uses is written, renumbered in the order of the recording's ids, so that
 // what is near in the program is near in the file and the differences are small.
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "profiler/write/gpu_labels.h"
+#include "profiler/write/html_lists.h"
 #include "profiler/write/html_page.h"
 #include "profiler/write/json_writer.h"
 #include "profiler/write/labels.h"
@@ -243,7 +245,7 @@ void WriteQuality(const Profile& profile, JsonWriter& json) {
   json.EndObject();
 }
 
-void WriteProfile(const Profile& profile, const WriteOptions& options, JsonWriter& json) {
+Result<void> WriteProfile(const Profile& profile, const WriteOptions& options, JsonWriter& json) {
   const Metadata& metadata = profile.recording->metadata();
   const Tables& tables = profile.tables();
   const Used used(profile);
@@ -260,7 +262,10 @@ void WriteProfile(const Profile& profile, const WriteOptions& options, JsonWrite
   for (const ThreadProfile& thread : profile.threads) {
     WriteThread(profile, thread, used, json);
   }
-  json.EndArray().NewLine().EndObject();
+  json.EndArray();
+  if (auto done = WriteLists(profile, json); !done) return done;
+  json.NewLine().EndObject();
+  return {};
 }
 
 void AppendText(std::string_view text, OutputBuffer& out) {
@@ -290,7 +295,7 @@ Result<void> WriteHtml(const Profile& profile, const WriteOptions& options, Outp
   out.Append(page.before_title);
   AppendText(Title(profile.recording->metadata(), options), out);
   out.Append(page.before_profile);
-  WriteProfile(profile, options, json);
+  if (auto done = WriteProfile(profile, options, json); !done) return done;
   out.Append(page.after_profile);
   return out.Finish();
 }

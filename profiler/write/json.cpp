@@ -52,7 +52,9 @@ class ProfileJson {
     json_.NewLine().Field("idle_threads_hidden", profile_.idle_hidden.size());
     WriteFunctions();
     WriteThreads();
-    if (profile_.recording->gpu() != nullptr) WriteGpu(*profile_.recording, json_);
+    if (profile_.recording->gpu() != nullptr) {
+      if (auto done = WriteGpu(*profile_.recording, json_); !done) return done;
+    }
     if (profile_.recording->ranges() != nullptr) WriteRanges(*profile_.recording, json_);
     json_.NewLine().EndObject();
     out_.Append('\n');

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "profiler/analyze/gpu_meanwhile.h"
 #include "profiler/analyze/gpu_table.h"
 #include "profiler/write/gpu_labels.h"
 
@@ -20,13 +21,18 @@ class GpuJson {
         json_(json),
         place_of_function_(tables_.function_count(), kNone) {}
 
-  void Write() {
+  Result<void> Write() {
+    const auto meanwhile = MakeGpuMeanwhile(recording_);
+    if (!meanwhile) return std::unexpected(meanwhile.error());
     json_.NewLine().Key("gpu").BeginObject();
     WriteQuality();
     WriteDevices();
     const GpuTable table = MakeGpuTable(recording_);
     json_.NewLine().Field("total_ns", table.total_ns);
     GivePlaces(table);
+    for (const MeanwhileRow& row : meanwhile->rows) {
+      if (row.line) GivePlace(*row.line);
+    }
     WriteFunctions();
     WriteTable(table);
     WriteKernels();
@@ -34,7 +40,9 @@ class GpuJson {
     WriteUses();
     WriteIdles();
     WriteWaits();
+    WriteMeanwhile(*meanwhile);
     json_.EndObject();
+    return {};
   }
 
  private:
@@ -198,6 +206,18 @@ class GpuJson {
     json_.EndArray();
   }
 
+  void WriteMeanwhile(const GpuMeanwhile& meanwhile) {
+    json_.NewLine().Key("meanwhile").BeginObject().Field("gaps_ns", meanwhile.gaps_ns);
+    json_.Field("wall_ns", meanwhile.wall_ns).Field("cpu_ns", meanwhile.cpu_ns);
+    json_.Key("lines").BeginArray();
+    for (const MeanwhileRow& row : meanwhile.rows) {
+      json_.NewLine().BeginObject();
+      if (row.line) WriteFrame("frame", *row.line);
+      json_.Field("wall_ns", row.wall_ns).Field("cpu_ns", row.cpu_ns).EndObject();
+    }
+    json_.EndArray().EndObject();
+  }
+
   template <typename Sum>
   void WriteTimes(const Sum& sum) {
     json_.Field("count", sum.count).Field("total_ns", sum.total_ns).Field("max_ns", sum.max_ns);
@@ -245,8 +265,8 @@ class GpuJson {
 
 }  // namespace
 
-void WriteGpu(const RecordingSource& recording, JsonWriter& json) {
-  GpuJson(recording, json).Write();
+Result<void> WriteGpu(const RecordingSource& recording, JsonWriter& json) {
+  return GpuJson(recording, json).Write();
 }
 
 }  // namespace pystrobe::write

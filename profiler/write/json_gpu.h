@@ -9,6 +9,6 @@
 namespace pystrobe::write {
 
 /// The field "gpu" of the object that is open; the recording has work of a GPU.
-void WriteGpu(const RecordingSource& recording, JsonWriter& json);
+Result<void> WriteGpu(const RecordingSource& recording, JsonWriter& json);
 
 }  // namespace pystrobe::write

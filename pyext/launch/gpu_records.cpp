@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <vector>
 
@@ -78,13 +77,7 @@ class Translator {
     const StackId launch = key.origin == gpu::kUnknownOrigin ? PushName(kEmptyStack, kLaunchNotSeen)
                                                              : StackId{key.origin.path};
     if (!key.captured) return launch;
-    std::vector<FrameId> frames;
-    for (StackId at{*key.captured}; at != kEmptyStack; at = tables_.stack(at).parent) {
-      frames.push_back(tables_.stack(at).frame);
-    }
-    StackId stack = PushName(launch, kGraph);
-    for (const FrameId frame : frames | std::views::reverse) stack = tables_.Push(stack, frame);
-    return stack;
+    return tables_.PushAll(PushName(launch, kGraph), StackId{*key.captured});
   }
 
   StackId PushName(StackId stack, std::string_view name) {
@@ -163,10 +156,12 @@ void AddIdleTime(const gpu::IdleTime& idle, GpuRecord& record) {
   for (const gpu::DeviceUse& use : idle.devices()) {
     record.uses.push_back({.device = use.device, .busy_ns = use.busy_ns, .idle_ns = use.idle_ns});
   }
+  HashMap<uint32_t, uint32_t> numbers;  // of sums, here by there
   for (size_t number = 0; number < idle.size(); ++number) {
     const gpu::IdleKey& key = idle.key(number);
     const gpu::TimeSum& sum = idle.sum(number);
     if (sum.count == 0) continue;
+    numbers.emplace(static_cast<uint32_t>(number), static_cast<uint32_t>(record.idles.size()));
     record.idles.push_back({.device = key.device,
                             .cause = ToCause(key.cause),
                             .from = StackId{key.from},
@@ -175,6 +170,13 @@ void AddIdleTime(const gpu::IdleTime& idle, GpuRecord& record) {
                             .total_ns = sum.total_ns,
                             .max_ns = sum.max_ns});
   }
+  for (const gpu::IdleGap& gap : idle.gaps()) {
+    record.gaps.push_back({.begin_ns = gap.begin_ns,
+                           .end_ns = gap.end_ns,
+                           .idle = numbers.at(gap.sum),
+                           .tid = gap.tid});
+  }
+  std::ranges::sort(record.gaps, {}, &GpuGap::begin_ns);
   for (const gpu::WaitSum& wait : idle.waits()) {
     if (wait.time.count == 0) continue;
     record.waits.push_back({.stack = StackId{wait.path},

@@ -7,8 +7,10 @@
 #include <map>
 #include <optional>
 
+#include "profiler/analyze/gpu_meanwhile.h"
 #include "profiler/analyze/gpu_table.h"
 #include "profiler/write/gpu_labels.h"
+#include "pyext/module/errors.h"
 #include "pyext/module/text.h"
 
 namespace pystrobe::pyext {
@@ -26,10 +28,11 @@ class GpuDicts {
     const GpuTable table = MakeGpuTable(recording_);
     const py::list kernels = ListRows(table), sums = ListSums();
     const py::list idles = ListIdles(), waits = ListWaits();
+    const py::dict meanwhile = MeanwhileDict();
     return py::dict("quality"_a = QualityDict(), "devices"_a = ListDevices(),
                     "total_ns"_a = table.total_ns, "frames"_a = frames_, "kernels"_a = kernels,
                     "shapes"_a = ListShapes(), "sums"_a = sums, "uses"_a = ListUses(),
-                    "idles"_a = idles, "waits"_a = waits);
+                    "idles"_a = idles, "waits"_a = waits, "meanwhile"_a = meanwhile);
   }
 
  private:
@@ -142,6 +145,20 @@ class GpuDicts {
                            "total_ns"_a = wait.total_ns, "max_ns"_a = wait.max_ns));
     }
     return list;
+  }
+
+  py::dict MeanwhileDict() {
+    const GpuMeanwhile found = ValueOrRaise([this] {
+      const py::gil_scoped_release released;  // it reads all samples
+      return MakeGpuMeanwhile(recording_);
+    }());
+    py::list lines;
+    for (const MeanwhileRow& row : found.rows) {
+      const auto line = row.line ? std::optional(PlaceOf(*row.line)) : std::nullopt;
+      lines.append(py::dict("frame"_a = line, "wall_ns"_a = row.wall_ns, "cpu_ns"_a = row.cpu_ns));
+    }
+    return py::dict("gaps_ns"_a = found.gaps_ns, "wall_ns"_a = found.wall_ns,
+                    "cpu_ns"_a = found.cpu_ns, "lines"_a = lines);
   }
 
   py::list PlacesOf(StackId stack) {

@@ -132,6 +132,26 @@ class GpuWait:
 
 
 @dataclass(frozen=True)
+class GpuMeanwhileLine:
+    """All that threads were seen at on one line."""
+
+    frame: StackFrame | None  #: the innermost one in Python; None: in no Python
+    wall_ns: int  #: 0 where threads were sampled by CPU time
+    cpu_ns: int
+
+
+@dataclass(frozen=True)
+class GpuMeanwhile:
+    """What samples tell of the threads that launched nothing for a device, in the idle times of
+    cause ``"host"`` that are known one by one: the 65,536 longest."""
+
+    gaps_ns: int  #: these are so long, of each thread
+    wall_ns: int  #: of this, that samples cover
+    cpu_ns: int  #: that the threads used meanwhile
+    lines: tuple[GpuMeanwhileLine, ...]  #: by descending time
+
+
+@dataclass(frozen=True)
 class GpuQuality:
     """How far the figures of a GPU can be trusted."""
 
@@ -163,6 +183,7 @@ class GpuReport:
     uses: tuple[GpuUse, ...]
     idles: tuple[GpuIdle, ...]
     waits: tuple[GpuWait, ...]
+    meanwhile: GpuMeanwhile
     quality: GpuQuality
 
 
@@ -176,8 +197,19 @@ def to_gpu_report(raw: dict[str, Any]) -> GpuReport:
         uses=tuple(GpuUse(**use) for use in raw["uses"]),
         idles=tuple(GpuIdle(**_with_frames(idle, frames)) for idle in raw["idles"]),
         waits=tuple(GpuWait(**_with_frames(wait, frames)) for wait in raw["waits"]),
+        meanwhile=_to_meanwhile(raw["meanwhile"], frames),
         quality=GpuQuality(**raw["quality"]),
     )
+
+
+def _to_meanwhile(raw: dict[str, Any], frames: tuple[StackFrame, ...]) -> GpuMeanwhile:
+    lines = [
+        GpuMeanwhileLine(
+            **{**line, "frame": None if line["frame"] is None else frames[line["frame"]]}
+        )
+        for line in raw["lines"]
+    ]
+    return GpuMeanwhile(**{**raw, "lines": tuple(lines)})
 
 
 def _to_kernel(raw: dict[str, Any], frames: tuple[StackFrame, ...]) -> GpuKernelTimes:

@@ -62,7 +62,7 @@ def fill(page: Browser, node: Node) -> tuple[int, int, int]:
 def rows(page: Browser) -> dict[str, tuple[str, str, str]]:
     """The table: (self, total, place) by name, in the order shown."""
     table = page.script(
-        "return [...document.querySelectorAll('section.table tbody tr')]"
+        "return [...document.querySelectorAll('#weights tbody tr')]"
         ".map((row) => [...row.cells].map((cell) => cell.innerText.trim()))"
     )
     return {name: (own, total, place) for *_, own, total, name, place in table}
@@ -71,7 +71,7 @@ def rows(page: Browser) -> dict[str, tuple[str, str, str]]:
 def calls_by_name(page: Browser) -> dict[str, str]:
     """The first column of the table of a trace, in the order shown."""
     table = page.script(
-        "return [...document.querySelectorAll('section.table tbody tr')]"
+        "return [...document.querySelectorAll('#weights tbody tr')]"
         ".map((row) => [row.cells[3].innerText.trim(), row.cells[0].innerText])"
     )
     return dict(table)

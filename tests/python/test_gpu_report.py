@@ -107,6 +107,22 @@ def test_a_stream_can_be_picked(pystrobe: Pystrobe, example: Example) -> None:
     assert GEMM not in text
 
 
+def test_samples_tell_what_the_program_did_meanwhile(pystrobe: Pystrobe, example: Example) -> None:
+    path = example("gpu", ".strobe")
+    text = " ".join(pystrobe.succeed("report", str(path), "--gpu").out.split())
+    assert (
+        "While the program launched nothing (the times that are known one by one: 210 ms), the "
+        "thread that launched next was: 100 % in step (app.py:5) (100 % of that on a CPU)."
+    ) in text
+    found = json.loads(example("gpu", ".json").read_text("utf-8"))["gpu"]
+    line = found["meanwhile"]["lines"][0]
+    assert found["functions"][line["frame"][0]]["name"] == "step"
+    assert line == {"frame": [line["frame"][0], 5], "wall_ns": 210 * MS, "cpu_ns": 210 * MS}
+    assert found["meanwhile"]["gaps_ns"] == 210 * MS
+    without = json.loads(example("gpu alone", ".json", "gpu").read_text("utf-8"))["gpu"]
+    assert without["meanwhile"]["lines"] == []
+
+
 # --- the formats ---
 
 

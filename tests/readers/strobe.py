@@ -13,7 +13,7 @@ import sys
 import zlib
 
 import zstandard
-from strobe_gpu import WAITS, GpuRecord, RangeRecord
+from strobe_gpu import GAPS, GpuRecord, RangeRecord
 
 MAGIC = b"\x89STROBE\n"
 (
@@ -151,7 +151,7 @@ class Reader:
             content = In(zstandard.decompress(data[begin:at]))
             sizes = [content.varint() for _ in range(content.varint())]
             columns = [content.take(size) for size in sizes]
-            columns += [b""] * (WAITS + 1 - len(columns))
+            columns += [b""] * (GAPS + 1 - len(columns))
             assert not content.more()
             if kind == b"H":
                 self.read_metadata(In(columns[0]))

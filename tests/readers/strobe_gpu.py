@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 QUALITY = 0
 GPU_DEVICES, GPU_KERNELS, GPU_SUMS, GPU_STACKS, GPU_OCCUPANCIES = range(10, 15)
 SPAN_SUMS, SPAN_BEGINS, SPAN_TIMES, SPAN_LAUNCHES, SPAN_THREADS = range(15, 20)
-USES, IDLES, WAITS = range(22, 25)
+USES, IDLES, WAITS, GAPS = range(22, 26)
 GPU_COUNTERS = [
     "kernels", "graphs", "copies", "sets", "failed", "records", "unmatched", "dropped",
     "overflowed", "duration", "own_cpu",
@@ -37,6 +37,7 @@ class GpuRecord:
         self.uses: list[list[int]] = []
         self.idles: list[list[int]] = []
         self.waits: list[list[int]] = []
+        self.gaps: list[tuple[int, int, int, int]] = []
         self.quality: list[int] = []
 
     def read(self, columns: list[In]) -> None:
@@ -82,6 +83,12 @@ class GpuRecord:
         while column.more():
             stack = (self.waits[-1][0] if self.waits else 0) + column.zigzag()
             self.waits.append([stack, *(column.varint() for _ in range(3))])
+        column = columns[GAPS]
+        while column.more():
+            _, _, last_end, last_tid = self.gaps[-1] if self.gaps else (0, 0, 0, 0)
+            idle, begin = column.varint(), last_end + column.zigzag()
+            end = begin + column.varint()
+            self.gaps.append((idle, begin, end, last_tid + column.zigzag()))
 
     def read_span(self, columns: list[In]) -> None:
         of_sum = columns[SPAN_SUMS].varint()
@@ -137,6 +144,8 @@ class GpuRecord:
         for stack, count, total, most in self.waits:
             stack = to.stack_id(self.definitions, stack)
             out.append(f"gpu wait stack {stack} count {count} total {total} max {most}")
+        for idle, begin, end, tid in self.gaps:
+            out.append(f"gpu gap idle {idle} begin {begin} end {end} tid {tid}")
         known = len(GPU_COUNTERS)
         numbers, (source, lost, *of_graphs) = self.quality[:known], self.quality[known:]
         if any(of_graphs):

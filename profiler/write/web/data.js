@@ -29,6 +29,7 @@
  * @property {Mode} mode               the view to open with
  * @property {boolean} idle            open with idle threads shown
  * @property {string} title
+ * @property {import('./list.js').ListData[]} lists
  * @property {Thread[]} threads        by descending CPU time
  * @property {Func[]} functions      the last ones are NOTES
  * @property {Int32Array} frameFunction
@@ -160,6 +161,7 @@ export function decodeProfile(raw) {
     mode: raw.mode,
     idle: raw.idle,
     title: raw.title,
+    lists: raw.lists,
     threads: raw.threads.map((/** @type {any} */ thread) =>
       decodeThread(thread, stackCount, hasCalls(raw))),
     functions: [...functions, ...NOTES],

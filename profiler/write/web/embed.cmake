@@ -5,7 +5,7 @@
 # The scripts are ES modules for editors and type checkers; in the page they are one module, joined
 # in order of need, without their import and export words.
 
-set(scripts text color data query input graph table tip header ui)
+set(scripts text color data query input graph table list tip header ui)
 
 set(script "")
 foreach(name IN LISTS scripts)

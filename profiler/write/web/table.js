@@ -53,10 +53,6 @@ export class Table {
       if (row?.dataset.key === undefined) return;
       this.select(row.dataset.key === this.selected ? null : row.dataset.key);
     });
-    this.more.addEventListener('click', () => {
-      this.limit = Infinity;
-      this.render();
-    });
     this.renderHead(this.labels);
   }
 
@@ -70,6 +66,11 @@ export class Table {
     this.whole = whole;
     this.limit = FIRST_ROWS;
     this.renderHead(labels);
+    this.render();
+  }
+
+  showAll() {
+    this.limit = Infinity;
     this.render();
   }
 

@@ -12,6 +12,13 @@ export function formatTime(us) {
   return `${significant(us / 3600e6)} h`;
 }
 
+/** As formatTime(), which tells no parts of a microsecond. @param {number} ns */
+export function formatNanoseconds(ns) {
+  if (ns === 0) return '0 s';
+  if (ns < 999.5) return `${Math.round(ns)} ns`;
+  return ns < 999_500 ? `${significant(ns / 1e3)} µs` : formatTime(ns / 1e3);
+}
+
 /** Three significant digits, never an exponent. @param {number} value */
 function significant(value) {
   return value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);

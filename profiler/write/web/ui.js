@@ -4,8 +4,9 @@
 import {ROOT, buildTree, decodeProfile, emptyTree, hasCalls, isReal, modesOf, sameNode} from './data.js';
 import {FlameGraph} from './graph.js';
 import {Table} from './table.js';
+import {List} from './list.js';
 import {describe, showDetail, showTip} from './tip.js';
-import {UNKNOWN, fileAndLine, formatPercent, formatTime, originOf, plural} from './text.js';
+import {UNKNOWN, fileAndLine, formatCount, formatPercent, formatTime, originOf, plural} from './text.js';
 import {functionRows, markedCalls, markedWeight, moduleRows} from './query.js';
 import {showHeader} from './header.js';
 
@@ -33,6 +34,7 @@ class Page {
     this.allIdle = this.profile.threads.every((t) => t.idle || t.stream || !isReal(t));
     this.showIdle = this.profile.idle || this.allIdle;
     this.byModule = false;
+    /** Instead of functions or modules. @type {import('./list.js').ListData | null} */ this.listed = null;
     /** @type {string | null} */ this.selected = null;
     this.noRegex = false;
     /** @type {Uint8Array | null} */ this.marked = null;
@@ -44,13 +46,15 @@ class Page {
       move: () => this.enableReset(),
       settled: () => {
         this.enableReset();
-        this.fillTable();
+        if (this.listed === null) this.fillTable();
       },
       focus: (node) => this.detail(node),
     });
     this.table = new Table(document.querySelector('section.table') ?? document.body,
                            (key) => this.select(key));
+    this.list = new List(element('list'), element('more'));
     this.fillModes();
+    this.fillTabs();
     this.fillHelp();
     this.fillThreads();
     this.listen();
@@ -149,7 +153,7 @@ class Page {
 
   // ---- marks: what is searched for, or the row that was chosen
 
-  /** @returns {((func: number) => boolean) | null} */
+  /** What is searched for. @returns {((text: string) => boolean) | null} */
   matcher() {
     const query = element('query').value.trim();
     this.noRegex = false;
@@ -159,7 +163,7 @@ class Page {
     if (regex) {
       try {
         const pattern = new RegExp(regex[1].replace(/\/$/, ''), 'i');
-        return (f) => pattern.test(this.haystacks[f]);
+        return (text) => pattern.test(text);
       } catch {
         this.noRegex = true;
         element('query').setAttribute('aria-invalid', 'true');
@@ -167,7 +171,7 @@ class Page {
       }
     }
     const needle = query.toLowerCase();
-    return (f) => this.haystacks[f].toLowerCase().includes(needle);
+    return (text) => text.toLowerCase().includes(needle);
   }
 
   mark() {
@@ -175,7 +179,7 @@ class Page {
     const chosen = this.selected;
     const marks = new Uint8Array(this.profile.functions.length);
     for (let f = 0; f < marks.length; f++) {
-      const found = !this.graph.isNote(f) && (matches?.(f) ?? false);
+      const found = !this.graph.isNote(f) && (matches?.(this.haystacks[f]) ?? false);
       marks[f] = Number(chosen !== null ? this.keyOf(f) === chosen : found);
     }
     const marked = matches !== null || chosen !== null;
@@ -222,6 +226,16 @@ class Page {
   }
 
   fillTable() {
+    const {listed} = this;
+    element('weights').hidden = listed !== null;
+    element('list').hidden = listed === null;
+    if (listed !== null) {
+      element('scope').textContent = element('scope').title = listed.summary;
+      const matches = this.matcher();
+      const rows = this.list.show(listed, matches);
+      if (matches) element('found').textContent = `${formatCount(rows)} of ${plural(listed.rows.length, 'row')}`;
+      return;
+    }
     const only = this.marked;
     const top = this.graph.zoomed;
     const rows = this.byModule ? this.moduleRows(top, only) : this.functionRows(top, only);
@@ -229,6 +243,7 @@ class Page {
     this.table.show(rows, this.tree.total[top], this.labels());
     const where = top === 0 ? '' : `in ${this.graph.nameOf(top)}: `;
     element('scope').textContent = `${where}100 % = ${formatTime(this.tree.total[top])}`;
+    element('scope').title = '';
   }
 
   /** @returns {import('./table.js').Labels} */
@@ -315,6 +330,29 @@ class Page {
     }
   }
 
+  /** Behind functions and modules what else is listed. */
+  fillTabs() {
+    for (const list of this.profile.lists) {
+      const tab = document.createElement('button');
+      tab.type = 'button';
+      tab.textContent = list.label;
+      tab.addEventListener('click', () => this.setTab(false, list));
+      element('tabs').append(tab);
+    }
+    this.markTab();
+  }
+
+  /** Which one is shown, and of a GPU's those that belong to the mode. */
+  markTab() {
+    const {listed, byModule} = this;
+    const pressed = [listed === null && !byModule, byModule, ...this.profile.lists.map((l) => l === listed)];
+    const shown = [true, true, ...this.profile.lists.map((l) => !l.gpu || this.mode === 'gpu')];
+    for (const [i, tab] of [...element('tabs').children].entries()) {
+      tab.setAttribute('aria-pressed', String(pressed[i]));
+      tab.hidden = !shown[i];
+    }
+  }
+
   /** Leaves what concerns this profile. */
   fillHelp() {
     const of = hasCalls(this.profile) ? 'calls' : 'samples';
@@ -360,6 +398,7 @@ class Page {
     element('reset').addEventListener('click', () => this.graph.zoomTo(0));
     element('flip').addEventListener('click', () => this.flip());
     element('help').addEventListener('click', () => this.toggleHelp());
+    element('more').addEventListener('click', () => (this.listed ? this.list : this.table).showAll());
     element('by-function').addEventListener('click', () => this.setTab(false));
     element('by-module').addEventListener('click', () => this.setTab(true));
     document.addEventListener('keydown', (e) => this.key(e));
@@ -377,6 +416,8 @@ class Page {
     if (others) {
       this.threads = 'merged';
       this.fillThreads();
+      if (this.listed?.gpu) this.listed = null;
+      this.markTab();
     }
     this.refold();
   }
@@ -398,12 +439,12 @@ class Page {
     element('help').setAttribute('aria-expanded', String(!element('keys').hidden));
   }
 
-  /** @param {boolean} byModule */
-  setTab(byModule) {
+  /** @param {boolean} byModule @param {import('./list.js').ListData | null} listed */
+  setTab(byModule, listed = null) {
     this.byModule = byModule;
+    this.listed = listed;
     this.selected = null;
-    element('by-function').setAttribute('aria-pressed', String(!byModule));
-    element('by-module').setAttribute('aria-pressed', String(byModule));
+    this.markTab();
     this.mark();
     this.fillTable();
   }

@@ -91,6 +91,30 @@ TEST_F(IdleTimeTest, LaunchesThatComeTooLateAreToldFromOtherThings) {
   EXPECT_EQ(idle_.devices()[0].idle_ns, 44'000U + 8 * kMs - 56'000U);
 }
 
+TEST_F(IdleTimeTest, WhatTheProgramDidIsKnownOneByOne) {
+  Work(1 * kMs, 1 * kMs + 5'000, 1 * kMs + 10'000, 1);
+  Work(1 * kMs + 50'000, 1 * kMs + 54'000, 1 * kMs + 60'000, 2);  // steady
+  Work(9 * kMs, 9 * kMs + 4'000, 9 * kMs + 9'000, 3);
+  Sums();
+  ASSERT_EQ(idle_.gaps().size(), 1U);
+  const IdleGap gap = idle_.gaps()[0];
+  EXPECT_EQ(gap.begin_ns, 1 * kMs + 60'000);
+  EXPECT_EQ(gap.end_ns, 9 * kMs);
+  EXPECT_EQ(gap.tid, kThread);
+  EXPECT_EQ(idle_.key(gap.sum).cause, IdleCause::kHost);
+}
+
+TEST_F(IdleTimeTest, TheLongestAreKept) {
+  idle_ = IdleTime({.max_gaps = 3});
+  for (const int64_t ms : {1, 2, 9, 10, 15, 19, 21}) Work(ms * kMs, ms * kMs, ms * kMs + 1, 1);
+  Sums();
+  std::vector<int64_t> lengths;
+  for (const IdleGap& gap : idle_.gaps()) lengths.push_back((gap.length_ns() + 1) / kMs);
+  EXPECT_THAT(lengths, testing::UnorderedElementsAre(7, 5, 4));
+  idle_.Clear();
+  EXPECT_THAT(idle_.gaps(), IsEmpty());
+}
+
 TEST_F(IdleTimeTest, AWaitOfTheSameThreadIsTheCause) {
   idle_.Add(HostWait{.begin_ns = 0, .end_ns = 2 * kMs + 8'000, .tid = kThread, .path = 9});
   idle_.Add(HostWait{.begin_ns = 0, .end_ns = 2 * kMs + 9'000, .tid = kThread + 1, .path = 8});

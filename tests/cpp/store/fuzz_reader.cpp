@@ -5,6 +5,7 @@
 #include <string>
 
 #include "profiler/analyze/gpu_idle.h"
+#include "profiler/analyze/gpu_meanwhile.h"
 #include "profiler/analyze/profile.h"
 #include "profiler/analyze/range_table.h"
 #include "profiler/store/block.h"
@@ -66,6 +67,10 @@ void CheckGpu(const GpuRecord& record, const Tables& tables) {
     require_stack(idle.to);
   }
   for (const GpuWait& wait : record.waits) require_stack(wait.stack);
+  for (const GpuGap& gap : record.gaps) {
+    Require(gap.idle < record.idles.size());
+    Require(gap.begin_ns >= 0 && gap.begin_ns <= gap.end_ns && gap.end_ns < 2 * kMaxGpuTime);
+  }
   require_text(record.quality.source);
 }
 
@@ -109,6 +114,7 @@ void ReportAll(const StrobeFile& file) {
   if (file.gpu() != nullptr) {
     Require(!write::WholeQualityLine(file).empty());
     Require(MakeGpuIdleTable(file).rows.size() <= file.gpu()->idles.size());
+    static_cast<void>(MakeGpuMeanwhile(file));
   }
   if (file.ranges() != nullptr) {
     Require(MakeRangeTable(*file.ranges()).rows.size() == file.ranges()->ranges.size());

@@ -70,6 +70,10 @@ class RandomGpu {
       record.idles.push_back({Small(), static_cast<GpuIdleCause>(Below(kGpuIdleCauses)), stack(),
                               stack(), Any(), Any(), Any()});
       record.waits.push_back({stack(), Any(), Any(), Any()});
+      const auto begin = static_cast<int64_t>(Any() >> 3),
+                 length = static_cast<int64_t>(Any() >> 3);
+      const auto idle = static_cast<uint32_t>(Below(record.idles.size()));
+      record.gaps.push_back({begin, begin + length, idle, Small()});
     }
     record.uses = {{0, Any(), Any()}, {Small(), Any(), Any()}};
     record.spans_lost = Any();
@@ -258,6 +262,8 @@ TEST(StoredGpu, ThatMakesNoSenseIsRefused) {
   EXPECT_THAT(broken([](GpuRecord& r) { r.idles[0].cause = static_cast<GpuIdleCause>(6); }),
               HasSubstr("an idle time"));
   EXPECT_THAT(broken([](GpuRecord& r) { r.waits[0].stack = kNoStack; }), HasSubstr("a wait"));
+  EXPECT_THAT(broken([](GpuRecord& r) { r.gaps[1].idle = 4; }), HasSubstr("an idle time"));
+  EXPECT_THAT(broken([](GpuRecord& r) { r.gaps[1].begin_ns = -1; }), HasSubstr("an idle time"));
   for (const int64_t time : {int64_t{-1}, kMaxGpuTime}) {
     EXPECT_THAT(broken([&](GpuRecord& r) { r.spans[2].begin_ns = time; }), HasSubstr("a time"));
     EXPECT_THAT(broken([&](GpuRecord& r) { r.spans[2].launch_ns = time; }), HasSubstr("a time"));

@@ -95,6 +95,8 @@ inline GpuRecord MakeGpuExample(Tables& tables) {
   idle(GpuIdleCause::kLaunches, step, step, 10'000, 19'000);
   idle(GpuIdleCause::kQueue, kEmptyStack, step, 5'000, 2'000);
   record.waits = {{.stack = item, .count = 110, .total_ns = 610'000'000, .max_ns = 9'000'000}};
+  record.gaps = {{.begin_ns = 1'000'000'000, .end_ns = 1'070'000'000, .idle = 0, .tid = 4242},
+                 {.begin_ns = 1'200'000'000, .end_ns = 1'340'000'000, .idle = 0, .tid = 4242}};
   record.quality = {.kernel_launches = 2'100,
                     .copies = 10,
                     .sets = 4,

@@ -132,6 +132,10 @@ inline std::string ToText(const GpuRecord& record) {
     text += fmt::format("gpu wait stack {} count {} total {} max {}\n", ToIndex(wait.stack),
                         wait.count, wait.total_ns, wait.max_ns);
   }
+  for (const GpuGap& gap : record.gaps) {
+    text += fmt::format("gpu gap idle {} begin {} end {} tid {}\n", gap.idle, gap.begin_ns,
+                        gap.end_ns, gap.tid);
+  }
   const GpuQuality& q = record.quality;
   if (q.captured + q.of_graphs > 0) {
     text += fmt::format("gpu graphs captured {} records {}\n", q.captured, q.of_graphs);

@@ -109,7 +109,13 @@ void FillGpuAlone(MemoryRecording& recording) {
 
 void FillGpu(MemoryRecording& recording) {
   Tables& tables = recording.mutable_tables();
-  recording.SetGpu(MakeGpuExample(tables));
+  GpuRecord gpu = MakeGpuExample(tables);
+  const int64_t start = recording.metadata().start_monotonic_ns;
+  for (GpuGap& gap : gpu.gaps) {
+    gap.begin_ns += start - 900'000'000;
+    gap.end_ns += start - 900'000'000;
+  }
+  recording.SetGpu(std::move(gpu));
   const ThreadIndex main = MakeThread(tables, 4242, "MainThread");
   const StackId step = MakeStack(tables, {{"<module>", 30}, {"train", 12}, {"step", 5}});
   for (int64_t ms = 1; ms <= 1000; ++ms) recording.Add(BusySample(main, ms, step));

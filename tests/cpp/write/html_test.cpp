@@ -102,7 +102,7 @@ TEST(HtmlTest, AnEmptyProfileIsAPageToo) {
   EXPECT_THAT(page, ::testing::StartsWith("<!doctype html>"));
   EXPECT_THAT(page, ::testing::EndsWith("</html>\n"));
   EXPECT_THAT(ProfileIn(page), HasSubstr(R"("strings":[],)"));
-  EXPECT_THAT(ProfileIn(page), HasSubstr("\"threads\":[]\n}"));
+  EXPECT_THAT(ProfileIn(page), HasSubstr("\"threads\":[],\n\"lists\":[]\n}"));
 }
 
 TEST(HtmlTest, ThePageIsWholeAndNeedsNothingElse) {
