@@ -26,7 +26,8 @@ class LaunchPath {
  public:
   /// Of the calling thread, which is inside a launch and need not hold the GIL. Once for each
   /// launch, so it is meant to take 0.25 us at most; it takes no lock that a launch may be under,
-  /// does not allocate where the path was seen before, throws nothing and calls nothing of CUDA's.
+  /// does not allocate where the path was seen before (in a thread's first launch, what libraries
+  /// keep for each thread), throws nothing and calls nothing of CUDA's.
   virtual LaunchOrigin Current() noexcept = 0;
 
  protected:

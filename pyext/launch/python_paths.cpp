@@ -25,6 +25,14 @@ constexpr size_t kMostStacks = 1 << 20;
 
 PythonPaths* of_this_process = nullptr;
 
+/// What the calling thread makes from here on is of this session. What it made before may have
+/// launched already, unseen: the first launch that is seen is no word on that.
+struct MadeSince {
+  uint32_t session = 0;
+  uint64_t sequence = 0;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local MadeSince made_since;
+
 uint64_t InOneWord(const gpu::LaunchOrigin& origin) {
   return uint64_t{origin.path} << 32 | origin.range;
 }
@@ -49,7 +57,8 @@ struct PythonPaths::Session {
   std::vector<remote::SeenCode> seen;
 };
 
-PythonPaths::PythonPaths(PathMemo memo) : memo_(std::move(memo)) {}
+PythonPaths::PythonPaths(PathMemo memo, ForwardPaths forward)
+    : forward_(std::move(forward)), memo_(std::move(memo)) {}
 
 Result<PythonPaths*> PythonPaths::OfThisProcess() {
   static std::mutex mutex;
@@ -57,7 +66,9 @@ Result<PythonPaths*> PythonPaths::OfThisProcess() {
   if (of_this_process != nullptr) return of_this_process;
   auto memo = PathMemo::Make();
   if (!memo) return std::unexpected(memo.error());
-  of_this_process = new PythonPaths(*std::move(memo));
+  auto forward = ForwardPaths::Make();
+  if (!forward) return std::unexpected(forward.error());
+  of_this_process = new PythonPaths(*std::move(memo), *std::move(forward));
   // A child has the lock as it was: held by nobody. It has no use for paths, but frees code.
   pthread_atfork([] { of_this_process->mutex_.lock(); }, [] { of_this_process->mutex_.unlock(); },
                  [] {
@@ -82,6 +93,9 @@ Result<void> PythonPaths::Begin() {
   codes_.clear();
   in_backward_.clear();
   backward_ = 0;
+  forward_.Clear();
+  const uint32_t number = ++sessions_;
+  if (const TorchNodes* const nodes = this->nodes()) made_since = {number, nodes->Next()};
   codes_live_ = tells;
   seed_ = MixBits(++seeds_);
   return {};
@@ -96,6 +110,13 @@ Tables PythonPaths::End() {
 }
 
 gpu::LaunchOrigin PythonPaths::Current() noexcept {
+  const uint32_t session = sessions_.load(std::memory_order_acquire);
+  const gpu::LaunchOrigin origin = Origin();
+  if (origin.path != 0) NoteForward(session, origin.path);
+  return origin;
+}
+
+gpu::LaunchOrigin PythonPaths::Origin() noexcept {
   if (seed_.load(std::memory_order_relaxed) == 0) return {};
   const uint32_t range = gpu::NvtxRanges::Current();
   const auto tstate = reinterpret_cast<Address>(PyGILState_GetThisThreadState());
@@ -108,25 +129,63 @@ gpu::LaunchOrigin PythonPaths::OriginOf(Address tstate, uint32_t range) noexcept
   const OwnFrames* const frames = frames_.load(std::memory_order_relaxed);
   if (seed == 0) return {};
   const auto hash = frames->Hash(tstate, seed, codes_live_.load(std::memory_order_relaxed));
-  if (!hash) {
-    const uint64_t backward = backward_.load(std::memory_order_acquire);
-    return {.path = static_cast<uint32_t>(backward >> 32),
-            .range = range != 0 ? range : static_cast<uint32_t>(backward)};
-  }
-  if (const auto path = memo_.Find(*hash)) return {.path = *path, .range = range};
-  return {.path = Resolve(tstate, *hash), .range = range};
+  if (!hash) return OriginInBackward(seed, range);
+  return {.path = PathOf(tstate, *hash), .range = range};
 }
 
-uint32_t PythonPaths::Resolve(Address tstate, uint64_t hash) noexcept {
+uint32_t PythonPaths::PathOf(Address tstate, uint64_t hash) noexcept {
+  if (const auto path = memo_.Find(hash)) return *path;
+  return Resolve(hash, [&] { return StackOf(tstate); });
+}
+
+void PythonPaths::NoteForward(uint32_t session, uint32_t path) const noexcept {
+  const TorchNodes* const nodes = this->nodes();
+  if (nodes == nullptr) return;
+  if (made_since.session != session) made_since = {session, nodes->Next()};
+  const auto made = nodes->LastMade();
+  if (made && made->sequence >= made_since.sequence) forward_.Note(*made, session, path);
+}
+
+gpu::LaunchOrigin PythonPaths::OriginInBackward(uint64_t seed, uint32_t range) noexcept {
+  const uint64_t entered = backward_.load(std::memory_order_acquire);
+  const auto backward = static_cast<uint32_t>(entered >> 32);
+  const gpu::LaunchOrigin origin{.path = backward,
+                                 .range = range != 0 ? range : static_cast<uint32_t>(entered)};
+  const TorchNodes* const nodes = this->nodes();
+  const auto running = nodes != nullptr ? nodes->Running() : std::nullopt;
+  const uint32_t session = sessions_.load(std::memory_order_acquire);
+  const auto forward = running ? forward_.Find(*running, session) : std::nullopt;
+  if (!forward) return origin;
+  const uint64_t hash = MixBits(seed ^ (uint64_t{backward} << 32 | *forward));
+  auto path = memo_.Find(hash);
+  if (!path) {
+    path = Resolve(hash, [&] { return StackInBackward(StackId{backward}, StackId{*forward}); });
+  }
+  return *path != 0 ? gpu::LaunchOrigin{.path = *path, .range = origin.range} : origin;
+}
+
+template <typename MakeStack>
+uint32_t PythonPaths::Resolve(uint64_t hash, MakeStack make) noexcept {
   const std::lock_guard lock(mutex_);
   if (session_ == nullptr) return 0;
   try {
-    const uint32_t path = ToIndex(StackOf(tstate));
+    const uint32_t path = ToIndex(make());
     memo_.Put(hash, path);
     return path;
   } catch (const std::bad_alloc&) {
     return 0;
   }
+}
+
+StackId PythonPaths::StackInBackward(StackId backward, StackId forward) {
+  Tables& tables = session_->tables;
+  const size_t count = tables.stack_count();
+  // Of another session, whose end this thread did not see.
+  if (ToIndex(backward) >= count || ToIndex(forward) >= count) return kEmptyStack;
+  if (count >= kMostStacks && backward != kEmptyStack) return backward;
+  if (count >= kMostStacks) return session_->PushName(kEmptyStack, kOtherPaths);
+  if (backward == kEmptyStack) backward = session_->PushName(backward, kAutograd);
+  return tables.PushAll(backward, forward);
 }
 
 StackId PythonPaths::StackOf(Address tstate) {
@@ -180,7 +239,7 @@ void PythonPaths::OnCodeFreed(Address code) {
 }
 
 uint64_t PythonPaths::EnterBackward() noexcept {
-  gpu::LaunchOrigin origin = Current();
+  gpu::LaunchOrigin origin = Origin();
   const std::lock_guard lock(mutex_);
   if (session_ == nullptr || origin.path == 0) return 0;
   try {
@@ -199,6 +258,16 @@ void PythonPaths::LeaveBackward(uint64_t entered) noexcept {
   const auto found = std::ranges::find(in_backward_, entered, InOneWord);
   if (found != in_backward_.end()) in_backward_.erase(found);
   PublishBackward();
+}
+
+bool PythonPaths::FollowNodes(const std::vector<std::string>& views) {
+  if (nodes() != nullptr) return true;
+  auto found = TorchNodes::Find(views);
+  if (found == nullptr) return false;
+  const TorchNodes* none = nullptr;
+  made_since = {sessions_, found->Next()};
+  if (nodes_.compare_exchange_strong(none, found.get())) static_cast<void>(found.release());
+  return true;
 }
 
 void PythonPaths::PublishBackward() {

@@ -96,6 +96,21 @@ void DefineGpuTrace(py::module_& module) {
         if (const auto paths = PythonPaths::OfThisProcess()) (*paths)->LeaveBackward(entered);
       },
       py::arg("entered"));
+  module.def(
+      "gpu_prove_nodes",
+      [](py::handle node, uint64_t sequence) {
+        const auto paths = PythonPaths::OfThisProcess();
+        const launch::TorchNodes* const nodes = paths ? (*paths)->nodes() : nullptr;
+        return nodes != nullptr && nodes->Prove(node.ptr(), sequence);
+      },
+      py::arg("node"), py::arg("sequence"));
+  module.def(
+      "gpu_follow_nodes",
+      [](const std::vector<std::string>& views) {
+        const auto paths = PythonPaths::OfThisProcess();
+        return paths && (*paths)->FollowNodes(views);
+      },
+      py::arg("views"));
 }
 
 }  // namespace pystrobe::pyext

@@ -304,7 +304,9 @@ class Tracer:
         )
 
     def _abandon(self) -> None:
-        self._trace = None
+        trace, self._trace = self._trace, None
+        if trace is not None:
+            trace.abandon()
         self._tracer.abandon()
 
     _MOVED = "the trace could not be written"  # where there is _moved_because

@@ -7,12 +7,14 @@ import glob
 import os
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 
 from pystrobe import _core
 from pystrobe._errors import Error, GpuError
-from pystrobe.gpu._torch import WatchedBackward, WatchedProfiler
+from pystrobe.gpu._imports import WhenImported
+from pystrobe.gpu._torch import MODULES, WatchedBackward, WatchedProfiler
 
 # Where the packages of NVIDIA's on PyPI keep CUPTI: of CUDA 12 and before, and of 13 and later.
 _IN_PACKAGES = ("nvidia/cuda_cupti/lib", "nvidia/cu[0-9]*/lib")
@@ -63,31 +65,49 @@ class Trace:
         spans = _SPANS if timeline else 0
         self._trace: _core.GpuTrace | _core.RangeTrace
         self._watched: list[WatchedBackward | WatchedProfiler] = []
+        self._imports: WhenImported | None = None
+        self._watch_lock = threading.RLock()  # a signal's handler may stop what watches
         if of_gpu:
             self._trace = _core.GpuTrace(library_paths(), spans)
             self._watched = [WatchedBackward(), WatchedProfiler()]
+            self._imports = WhenImported(MODULES, self._watch)
         else:
             self._trace = _core.RangeTrace(spans)
 
     def restart(self) -> None:
         """Waits for the devices; what was done until now counts for nothing."""
-        for watched in self._watched:
-            watched.watch()
+        self._watch()
         self._trace.restart()
 
     def stop(self) -> _core.GpuWork:
         """Waits for the devices, and ends."""
-        self._restore()
+        self.restore()
         return self._trace.stop()
 
     def drop(self) -> None:
         """Ends; what was seen is of no interest."""
-        self._restore()
+        self.restore()
         del self._trace
 
-    def _restore(self) -> None:
-        for watched in self._watched:
-            watched.restore()
+    def _watch(self) -> None:
+        with self._watch_lock:
+            for watched in self._watched:
+                watched.watch()
+
+    def restore(self) -> None:
+        """The program has again what was put in place of it."""
+        imports, self._imports = self._imports, None
+        if imports is not None:
+            imports.stop()
+        with self._watch_lock:
+            watched, self._watched = self._watched, []
+            for one in watched:
+                one.restore()
+
+    def abandon(self) -> None:
+        """The same in a child of fork(), where another thread's lock is held for ever."""
+        self._watch_lock = threading.RLock()
+        self.restore()
 
 
 def begin_or_warn(*, timeline: bool) -> Trace | None:

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whether what autograd's threads launch stands on the operation whose gradient it makes.
+prove_backward.py OUT_DIRECTORY. See run_on_device.sh."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from proving import check, failures, profiled
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+AUTOGRAD = "<autograd thread>"
+STEPS = 10
+results: dict[str, Any] = {}
+
+
+def often(step: Callable[[], None]) -> None:
+    for _ in range(STEPS):
+        step()
+
+
+def backward_works(found: Any) -> list[Any]:
+    return [w for w in found.sums if AUTOGRAD in [f.function for f in w.frames]]
+
+
+def forward_of(work: Any) -> list[Any]:
+    """The frames of the operation; none where it is not known."""
+    names = [f.function for f in work.frames]
+    return list(work.frames[names.index(AUTOGRAD) + 1 :])
+
+
+# ------------------------------------------------------------ kernels that tell what they are of
+
+# A part of the name of a kernel that only the gradient of this operation launches.
+KERNEL_OF = {
+    "squash": "tanh_backward",
+    "gate": "sigmoid_backward",
+    "bend": "GeluBackward",
+    "share_out": "softmax",
+    "normalise": "layer_norm_grad",
+}
+
+
+def squash(x: Any) -> Any:
+    return torch.tanh(x)
+
+
+def gate(x: Any) -> Any:
+    return torch.sigmoid(x)
+
+
+def bend(x: Any) -> Any:
+    return functional.gelu(x)
+
+
+def share_out(x: Any) -> Any:
+    return functional.softmax(x, dim=-1)
+
+
+def normalise(x: Any) -> Any:
+    return functional.layer_norm(x, (x.shape[-1],))
+
+
+OPERATIONS: list[Callable[[Any], Any]] = [squash, gate, bend, share_out, normalise]
+
+
+def prove_each_operation() -> None:
+    x = torch.randn(256, 512, device="cuda", requires_grad=True)
+
+    def step() -> None:
+        y = x
+        for operation in OPERATIONS:
+            y = operation(y)
+            with torch.no_grad():
+                y.abs().max()  # of no node
+            y.data.abs()
+        y[:, 3:].transpose(0, 1).sum().backward()
+
+    step()
+    found = profiled(lambda: often(step)).gpu
+    works = backward_works(found)
+    for operation in OPERATIONS:
+        name, kernel = operation.__name__, KERNEL_OF[operation.__name__]
+        of_kernel = [w for w in works if kernel.lower() in w.name.lower()]
+        places = {
+            next((f.function for f in reversed(forward_of(w)) if f.function in KERNEL_OF), "none")
+            for w in of_kernel
+        }
+        check(f"{kernel} is of {name}", places == {name}, f"{places}, {len(of_kernel)} sums")
+    wrong = [
+        (w.short_name, forward_of(w)[-1].function)
+        for w in works
+        if forward_of(w) and forward_of(w)[-1].function in ("no_grad", "abs", "max")
+    ]
+    check("none is of what has no node", not wrong, wrong)
+
+
+# ------------------------------------------------------------------- a model
+
+
+class Net(torch.nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = torch.nn.Embedding(1000, 256)
+        self.layers = torch.nn.ModuleList(
+            torch.nn.TransformerEncoderLayer(256, 4, 512, batch_first=True) for _ in range(3)
+        )
+        self.head = torch.nn.Linear(256, 1000)
+
+    def forward(self, tokens: Any) -> Any:
+        x = self.embed(tokens)
+        x = self.first(x)
+        x = self.second(x)
+        x = self.third(x)
+        return self.head(x)
+
+    def first(self, x: Any) -> Any:
+        return self.layers[0](x)
+
+    def second(self, x: Any) -> Any:
+        return self.layers[1](x)
+
+    def third(self, x: Any) -> Any:
+        return checkpoint(self.layers[2], x, use_reentrant=False)
+
+
+def prove_a_model() -> None:
+    net, tokens = Net().cuda(), torch.randint(1000, (8, 64), device="cuda")
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+
+    def step() -> None:
+        loss = functional.cross_entropy(net(tokens).flatten(0, 1), tokens.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    step()
+    found = profiled(lambda: often(step)).gpu
+    works = backward_works(found)
+    count = sum(w.count for w in works)
+    known = sum(w.count for w in works if forward_of(w))
+    check("most of it has its operation", known > 0.9 * count, f"{known} of {count}")
+    layers: Counter[str] = Counter()
+    for work in works:
+        for frame in forward_of(work):
+            name = frame.function.rsplit(".", 1)[-1]
+            if name in ("first", "second", "third"):
+                layers[name] += work.count
+    check("two equal layers have as many works", layers["first"] == layers["second"], layers)
+    unknown = Counter({w.short_name: w.count for w in works if not forward_of(w)})
+    print("of no operation:", unknown.most_common(12), flush=True)
+    results["model"] = {"works": count, "known": known, "layers": layers}
+    found_profile = profiled(lambda: often(step))
+    found_profile.save(Path(sys.argv[1]) / "backward.html", mode="gpu")
+    found_profile.print(mode="gpu")
+
+
+def prove_two_threads() -> None:
+    """Each has nodes of the same numbers, and neither has the other's."""
+    barrier = threading.Barrier(2)
+
+    def one(operation: Callable[[Any], Any]) -> None:
+        x = torch.randn(256, 512, device="cuda", requires_grad=True)
+        for _ in range(STEPS):
+            barrier.wait()
+            y = operation(x).sum()
+            barrier.wait()
+            y.backward()
+
+    def both() -> None:
+        threads = [threading.Thread(target=one, args=(run,)) for run in (squash, gate)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    # A node that Python knows proves where they have their numbers.
+    torch.ones(1, device="cuda", requires_grad=True).sum().backward()
+    works = backward_works(profiled(both).gpu)
+    for name in ("squash", "gate"):
+        of_kernel = [w for w in works if KERNEL_OF[name].lower() in w.name.lower()]
+        places: Counter[str] = Counter()
+        for work in of_kernel:
+            own = [f.function for f in reversed(forward_of(work)) if f.function in KERNEL_OF]
+            places[own[0] if own else "none"] += work.count
+        # The first operation of a thread is not told.
+        is_right = set(places) <= {name, "none"} and places[name] >= STEPS - 1
+        check(f"{KERNEL_OF[name]} is of {name}", is_right, places)
+
+
+def main() -> int:
+    for prove in (prove_each_operation, prove_a_model, prove_two_threads):
+        print(f"-- {prove.__name__}", flush=True)
+        prove()
+    results["failures"] = failures
+    path = Path(sys.argv[1]) / "backward.json"
+    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
