@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fmt's own code, compiled once, as its src/format.cc does, which distributions do not bring: its shared
-// library would be needed wherever this runs, and with FMT_HEADER_ONLY each file that formats something
-// compiles all of it again, which nearly doubles the time of the whole build.
+// fmt's own code, compiled once, as its src/format.cc does, which distributions do not bring: its
+// shared library would be needed wherever this runs, and with FMT_HEADER_ONLY each file that
+// formats something compiles all of it again, which nearly doubles the time of the whole build.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

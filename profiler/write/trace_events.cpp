@@ -9,6 +9,7 @@
 
 #include "profiler/analyze/spans.h"
 #include "profiler/write/gpu_events.h"
+#include "profiler/write/gpu_labels.h"
 #include "profiler/write/json_writer.h"
 #include "profiler/write/labels.h"
 #include "profiler/write/range_events.h"
@@ -36,7 +37,7 @@ class TraceEventWriter {
     out_.Append(",\"otherData\":{\"origin\":");
     Append(OriginLine(metadata));
     out_.Append(",\"quality\":");
-    Append(QualityLine(metadata, profile_.recording->quality()));
+    Append(WholeQualityLine(*profile_.recording));
     if (profile_.part) {
       out_.Append(",\"part\":");
       Append(PartLine(profile_));

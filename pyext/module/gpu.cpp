@@ -189,6 +189,8 @@ void DefineRange(py::module_& module) {
   module.def("gpu_range_pop", &Pop,
              "Closes the range that this thread has pushed last.\n\n"
              ":raises InvalidArgumentError: there is none.");
+  module.def("gpu_range_start", &gpu::StartNvtxRange, py::arg("name"));
+  module.def("gpu_range_end", &gpu::EndNvtxRange, py::arg("number"));
 }
 
 /// A timer that can be made before what it times, so that little is between that and its events.

@@ -24,11 +24,7 @@ class OwnSampler::Sink final : public RecordingSink {
     return to_.Append(tables, samples, so_far);
   }
   Result<void> Finish(const Tables& tables, const Quality& quality) override {
-    const auto gpu = [this] {
-      const std::scoped_lock lock(owner_.mutex_);
-      return std::exchange(owner_.gpu_, std::nullopt);
-    }();
-    if (gpu) {
+    if (const auto gpu = owner_.TakeGpu()) {
       if (auto done = AppendWork(*gpu, to_); !done) return done;
     }
     return to_.Finish(tables, quality);
@@ -104,9 +100,26 @@ Result<void> OwnSampler::Sample() {
   return {};
 }
 
+void OwnSampler::End() {
+  if (!thread_.joinable()) return;
+  std::unique_lock lock(mutex_);
+  awaits_gpu_ = true;
+  stop_ = true;
+  changed_.wait(lock, [this] { return sampled_ || ended_; });
+}
+
 void OwnSampler::SetGpu(launch::GpuWorkOfProcess work) {
   const std::scoped_lock lock(mutex_);
   gpu_ = std::move(work);
+}
+
+// The sampling has ended.
+std::optional<launch::GpuWorkOfProcess> OwnSampler::TakeGpu() {
+  std::unique_lock lock(mutex_);
+  sampled_ = true;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return !awaits_gpu_; });
+  return std::exchange(gpu_, std::nullopt);
 }
 
 Result<std::unique_ptr<Recording>> OwnSampler::Stop() {
@@ -125,8 +138,15 @@ std::optional<Error> OwnSampler::MovedBecause() const {
 }
 
 void OwnSampler::Join() {
-  stop_ = true;
-  if (thread_.joinable()) thread_.join();
+  // There is none after Abandon either, whose locks may be held for ever.
+  if (!thread_.joinable()) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    awaits_gpu_ = false;
+    stop_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
 }
 
 void OwnSampler::Abandon() {

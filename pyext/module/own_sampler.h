@@ -44,6 +44,8 @@ class OwnSampler {
   /// Returns when every thread there is is watched, by wall time the first look made; or fails.
   /// Once.
   Result<void> Start();
+  /// Ends the sampling; the recording is open for SetGpu until Stop. After Start.
+  void End();
   /// What a GPU did meanwhile, to be in the recording. Before Stop.
   void SetGpu(launch::GpuWorkOfProcess work);
   /// Ends the sampling and gives what was recorded. After Start.
@@ -64,6 +66,7 @@ class OwnSampler {
   Result<ScopedFd> OpenRecording() const;
   void Main();
   Result<void> Sample();
+  std::optional<launch::GpuWorkOfProcess> TakeGpu();
   void Join();
 
   OwnSamplerOptions options_;
@@ -75,7 +78,8 @@ class OwnSampler {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool begun_ = false, ended_ = false;
+  bool begun_ = false, sampled_ = false, ended_ = false;
+  bool awaits_gpu_ = false;
   std::optional<Error> failure_;
   std::optional<launch::GpuWorkOfProcess> gpu_;
 };

@@ -30,6 +30,7 @@ _DEFAULT_RATE = 1000.0
 _DEFAULT_MAX_OVERHEAD = 0.01
 _HIGHEST_RATE = 1_000_000.0
 _RECORDING = ("RECORD", "RECORD_AND_SAVE")
+_ACTIONS = ("NONE", "WARMUP", *_RECORDING)
 _METRICS: dict[str, Literal["gpu", "cpu"]] = {
     "self_cuda_time_total": "gpu",
     "self_device_time_total": "gpu",
@@ -162,11 +163,16 @@ class Profiler:
             import pystrobe.gpu  # noqa: F401
         if timeline and not self._gpu:
             raise InvalidArgumentError("timeline=True without a GPU", "it is for gpu=True")
+        if schedule is not None and not callable(schedule):
+            raise InvalidArgumentError(
+                f"the schedule is {schedule!r}", "it is called with the number of each step"
+            )
         self._timeline = timeline
         self._schedule = schedule
         self._on_trace_ready = on_trace_ready
         self._step = 0
         self._action = "NONE"
+        self._range: int | None = None  # of the step
         self._fd: int | None = None
         self._sampler: _core.OwnSampler | None = None
         self._trace: Trace | None = None
@@ -205,13 +211,20 @@ class Profiler:
             self._action = self._action_of(0)
             if self._action != "NONE":
                 self._begin()
+            self._open_step()
             _running = self
 
     def _action_of(self, step: int) -> str:
         if self._schedule is None:
             return "RECORD"
         action: Action = self._schedule(step)
-        return action.name
+        name: str = getattr(action, "name", "")
+        if name not in _ACTIONS:
+            raise InvalidArgumentError(
+                f"the schedule gave {action!r} for step {step}",
+                "what gpu.schedule() or torch.profiler.schedule() gives",
+            )
+        return name
 
     def _begin(self) -> None:
         """What the action asks for, of which nothing has begun; or after a warm-up."""
@@ -237,6 +250,17 @@ class Profiler:
             raise
         self._sampler = sampler
 
+    # By the name that torch.profiler gives a step, which tools look for in a timeline.
+    def _open_step(self) -> None:
+        self._close_step()
+        if self._gpu and self._schedule is not None:
+            self._range = _core.gpu_range_start(f"ProfilerStep#{self._step}")
+
+    def _close_step(self) -> None:
+        number, self._range = self._range, None
+        if number is not None:
+            _core.gpu_range_end(number)
+
     def _traced(self) -> Trace | None:
         from pystrobe.gpu._trace import Trace, begin_or_warn
 
@@ -254,14 +278,17 @@ class Profiler:
         with _lock:
             if _running is not self:
                 raise Error("the profiler does not run", "start() it first")
-            last, self._step = self._action, self._step + 1
-            self._action = self._action_of(self._step)
+            next_action = self._action_of(self._step + 1)
+            self._close_step()
+            last, self._action = self._action, next_action
+            self._step += 1
             is_recording = last in _RECORDING
             ends = last == "RECORD_AND_SAVE" or (is_recording and self._action not in _RECORDING)
             recording = self._take() if ends else None
             if not ends:
                 if not is_recording and not last == self._action == "WARMUP":
                     self._go_on()
+                self._open_step()
                 return
         try:
             if recording is not None:
@@ -271,6 +298,7 @@ class Profiler:
             with _lock:
                 if _running is self and self._sampler is None and self._trace is None:
                     self._go_on()
+                    self._open_step()
 
     def _go_on(self) -> None:
         if self._action == "NONE":
@@ -315,6 +343,7 @@ class Profiler:
             if _running is not self:
                 return None
             _running = None
+            self._close_step()
             if self._action in _RECORDING:
                 return self._take()
             self._drop_trace()
@@ -331,6 +360,9 @@ class Profiler:
         sampler, self._sampler = self._sampler, None
         if trace is None and sampler is None:
             return None
+        if sampler is not None and trace is not None:
+            # The devices are waited for now, which is none of the program's doing.
+            sampler.end()
         work = trace.stop() if trace is not None else None
         if sampler is None:
             return _core.gpu_recording(work)
@@ -382,7 +414,9 @@ class Profiler:
         self.profile.save(path, format="collapsed", mode=_METRICS[metric])
 
     def _abandon(self) -> None:
-        self._trace = None
+        trace, self._trace = self._trace, None
+        if trace is not None:
+            trace.abandon()
         sampler, self._sampler = self._sampler, None
         if sampler is not None:
             sampler.abandon()

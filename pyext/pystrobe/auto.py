@@ -33,10 +33,8 @@ from typing import Any
 from pystrobe._errors import Error, InvalidArgumentError
 
 VARIABLE = "PYSTROBE_ENABLE"
-_NUMBERS = {
-    **{"rate": float, "max_overhead": float, "native": int, "gpu": int},
-    **{"builtins": int, "stdlib": int, "timeline": int, "fd": int, "max_depth": int},
-}
+_NUMBERS = {"rate": float, "max_overhead": float, "fd": int, "max_depth": int}
+_FLAGS = ("native", "gpu", "builtins", "stdlib", "timeline")
 _WORDS = ("mode", "engine", "clock", "output")
 _LISTS = ("include", "exclude")
 #: Of either way, what does not concern the other.
@@ -59,6 +57,10 @@ def parse(text: str) -> dict[str, Any]:
             settings[key] = value
         elif key in _LISTS:
             settings[key] = [_decoded(part) for part in value.split(";")]
+        elif key in _FLAGS:
+            if value not in ("0", "1"):
+                raise InvalidArgumentError(f"{VARIABLE}: {key} is {value!r}", "it is 0 or 1")
+            settings[key] = value == "1"
         elif key in _NUMBERS:
             try:
                 settings[key] = _NUMBERS[key](value)
@@ -95,14 +97,14 @@ def _started(settings: dict[str, Any], fd: int | None) -> Any:
 
         tracer = Tracer(
             engine=settings.get("engine", "auto"),
-            builtins=bool(settings.get("builtins", 0)),
+            builtins=settings.get("builtins", False),
             include=settings.get("include", ()),
             exclude=settings.get("exclude", ()),
-            stdlib=bool(settings.get("stdlib", 1)),
-            timeline=bool(settings.get("timeline", 0)),
+            stdlib=settings.get("stdlib", True),
+            timeline=settings.get("timeline", False),
             max_depth=settings.get("max_depth"),
             clock=settings.get("clock", "both"),
-            gpu=bool(settings.get("gpu", 0)),
+            gpu=settings.get("gpu", False),
         )
         if fd is None:
             tracer.start()
@@ -111,8 +113,7 @@ def _started(settings: dict[str, Any], fd: int | None) -> Any:
         return tracer
     from pystrobe._profiler import Profiler
 
-    flags = {name: bool(settings.get(name, 0)) for name in ("native", "gpu", "timeline")}
-    profiler = Profiler(**{**settings, **flags})
+    profiler = Profiler(**settings)
     profiler._start(fd)
     return profiler
 

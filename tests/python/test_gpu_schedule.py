@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pytest
 from gpu_traced import traced
 
 
@@ -93,3 +94,100 @@ def test_schedules_of_torch_serve_as_well() -> None:
         """
     )
     assert found == 4
+
+
+def test_a_step_is_a_range_by_the_name_that_torch_gives_it() -> None:
+    found = traced(
+        """
+        schedule = gpu.schedule(wait=1, warmup=1, active=2)
+        with pystrobe.Profiler(mode="gpu", schedule=schedule) as profiler:
+            for step in range(4):
+                with gpu.range("forward"):
+                    many(1 + step)
+                profiler.step()
+        ranges = [[r.path, r.count, sum(s.works for s in r.streams)]
+                  for r in profiler.profile.ranges]
+        print(json.dumps(ranges))
+        """
+    )
+    assert sorted(found) == [
+        [["ProfilerStep#2"], 1, 3],
+        [["ProfilerStep#2", "forward"], 1, 3],
+        [["ProfilerStep#3"], 1, 4],
+        [["ProfilerStep#3", "forward"], 1, 4],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        ("5", "the schedule is 5"),
+        ("lambda step: None", "the schedule gave None for step 0"),
+        ("gpu.schedule(active='2')", "active is '2'"),
+        ("gpu.schedule(active=1, wait=-1)", "wait is -1"),
+    ],
+)
+def test_what_is_no_schedule_is_told(schedule: str, message: str) -> None:
+    found = traced(
+        f"""
+        try:
+            pystrobe.Profiler(mode="gpu", schedule={schedule}).start()
+        except pystrobe.InvalidArgumentError as error:
+            print(json.dumps(str(error)))
+        """
+    )
+    assert message in found
+
+
+def test_a_schedule_that_fails_later_leaves_the_step_as_it_was() -> None:
+    found = traced(
+        """
+        actions = ["RECORD", "RECORD", None, "RECORD_AND_SAVE"]
+        asked = []
+        class Action:
+            def __init__(self, name):
+                self.name = name
+        def schedule(step):
+            asked.append(step)
+            return Action(actions.pop(0))
+        with pystrobe.Profiler(mode="gpu", schedule=schedule) as profiler:
+            leaf()
+            profiler.step()
+            leaf()
+            try:
+                profiler.step()
+            except pystrobe.InvalidArgumentError as error:
+                failed = str(error)[:16]
+            leaf()
+            profiler.step()
+        ranges = [[r.name, r.count] for r in profiler.profile.ranges]
+        print(json.dumps([failed, asked, ranges, profiler.profile.gpu.quality.records]))
+        """
+    )
+    ranges = [["ProfilerStep#0", 1], ["ProfilerStep#1", 1], ["ProfilerStep#2", 1]]
+    assert found[0] == "the schedule gav"
+    assert found[1] == [0, 1, 2, 2]
+    assert sorted(found[2]) == ranges
+    assert found[3] == 3
+
+
+def test_who_is_called_with_a_profile_may_start_anew() -> None:
+    found = traced(
+        """
+        seen = []
+        def again(profiler):
+            seen.append([r.name for r in profiler.profile.ranges])
+            if len(seen) == 1:
+                profiler.stop()
+                profiler.start()
+        schedule = gpu.schedule(active=1, wait=1)
+        profiler = pystrobe.Profiler(mode="gpu", schedule=schedule, on_trace_ready=again)
+        profiler.start()
+        for _ in range(6):
+            leaf()
+            profiler.step()
+        print(json.dumps(seen))
+        """
+    )
+    assert found[0] == ["ProfilerStep#1"]
+    assert all(len(names) == 1 for names in found), "none is left open"

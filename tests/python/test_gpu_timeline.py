@@ -71,6 +71,10 @@ def test_trace_events_have_rows_of_devices_and_streams(trace: dict[str, Any]) ->
     assert names_of_rows(trace, "process_labels") == {(PROCESS, 0): "CPU", (0, 0): "GPU 0"}
 
 
+def test_trace_events_tell_how_far_to_trust_a_gpu(trace: dict[str, Any]) -> None:
+    assert ". GPU: fair (times missing); 2,114 works" in trace["otherData"]["quality"]
+
+
 def test_nothing_in_a_row_overlaps(trace: dict[str, Any]) -> None:
     """Perfetto drops a slice that begins within another and ends after it."""
     rows = defaultdict(list)

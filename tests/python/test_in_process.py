@@ -436,6 +436,7 @@ def test_a_program_is_sampled_that_imports_auto(tmp_path: Path) -> None:
     [
         ("rat=500", "'rat=500' is no setting"),
         ("rate=fast", "rate is 'fast'"),
+        ("gpu=2", "gpu is '2'"),
         ("mode=cpu,rate=-1", "the rate is -1"),
         ("output=none/work.html", "none/work.html"),
         ("output=work.xyz", "work.xyz"),

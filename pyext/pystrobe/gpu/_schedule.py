@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from operator import index
+from typing import SupportsIndex
 
 from pystrobe._errors import InvalidArgumentError
 
@@ -26,7 +28,7 @@ def schedule(
     without profiling, ``warmup`` of which nothing is kept, ``active`` that make a profile.
 
     :param repeat: so many profiles and no more; 0: as long as there are steps.
-    :raises InvalidArgumentError: a number below 0, or an ``active`` of 0.
+    :raises InvalidArgumentError: what is no number of steps, or an ``active`` of 0.
     """
     for name, value in (
         ("wait", wait),
@@ -35,7 +37,7 @@ def schedule(
         ("repeat", repeat),
         ("skip_first", skip_first),
     ):
-        if value < 0 or (name == "active" and value == 0):
+        if not _is_count(value) or (name == "active" and value == 0):
             raise InvalidArgumentError(
                 f"{name} is {value!r}",
                 "a number of steps: active 1 or more, the others 0 or more",
@@ -54,3 +56,7 @@ def schedule(
         return Action.RECORD if place < length - 1 else Action.RECORD_AND_SAVE
 
     return action
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool) and index(value) >= 0
