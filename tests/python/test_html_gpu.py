@@ -105,7 +105,7 @@ def test_what_a_gpu_did_is_listed_beside_functions(gpu: Browser) -> None:
     listed = gpu.script(LISTED)
     # Of two shapes, of which more or fewer blocks fit.
     assert listed[0] == ["1,000", "96.4 %", "601 µs", KERNEL, "step · app.py:5"]
-    assert [row[3] for row in listed] == [KERNEL, KERNEL, "copy to the device", "relu", "set"]
+    assert [row[3] for row in listed] == [KERNEL, "copy to the device", KERNEL, "relu", "set"]
     assert "613 ms in 2,100 kernels" in gpu.text("#scope")
     hint = gpu.script("return document.querySelector('#list td.name').title")
     assert "256 threads a block, theoretical occupancy 50 %" in hint
