@@ -256,6 +256,7 @@ def test_the_schema_knows_every_field(
     with_a_gpu_only = {"gpu", "gpu_ns", "gpu_count", "occupancy", "advice", "launched_by"}
     with_times_only = {"median_at_least_ns", "median_at_most_ns"}
     within_another_range_only = {"ranges", "parent"}
+    in_python_only = {"frame"}
     not_of_all = (
         with_c_functions_only
         | with_cpu_time_only
@@ -263,6 +264,7 @@ def test_the_schema_knows_every_field(
         | with_a_gpu_only
         | with_times_only
         | within_another_range_only
+        | in_python_only
     )
 
     def close(schema: Any) -> Any:
