@@ -39,8 +39,8 @@ class Lists {
       : recording_(recording), tables_(recording.tables()), json_(json) {}
 
   void WriteKernels();
-  void WriteIdle();
-  void WriteWaits();
+  void WriteIdle(const GpuIdleTable& table);
+  void WriteWaits(const GpuIdleTable& table);
   Result<void> WriteMeanwhile();
   void WriteRanges();
 
@@ -155,8 +155,7 @@ void Lists::WriteKernels() {
   End();
 }
 
-void Lists::WriteIdle() {
-  const GpuIdleTable table = MakeGpuIdleTable(recording_);
+void Lists::WriteIdle(const GpuIdleTable& table) {
   const uint64_t all_ns = table.busy_ns + table.idle_ns;
   if (all_ns == 0) return;
   const std::string summary =
@@ -177,8 +176,7 @@ void Lists::WriteIdle() {
   End();
 }
 
-void Lists::WriteWaits() {
-  const GpuIdleTable table = MakeGpuIdleTable(recording_);
+void Lists::WriteWaits(const GpuIdleTable& table) {
   if (table.waits.empty()) return;
   uint64_t total_ns = 0;
   for (const GpuWaitRow& row : table.waits) total_ns += row.total_ns;
@@ -242,8 +240,9 @@ Result<void> WriteLists(const Profile& profile, JsonWriter& json) {
   const bool has_gpu = recording.gpu() != nullptr && profile.with_streams != nullptr;
   if (profile.is_whole && has_gpu) {
     lists.WriteKernels();
-    lists.WriteIdle();
-    lists.WriteWaits();
+    const GpuIdleTable idle = MakeGpuIdleTable(recording);
+    lists.WriteIdle(idle);
+    lists.WriteWaits(idle);
     if (auto done = lists.WriteMeanwhile(); !done) return done;
   }
   if (profile.is_whole && recording.ranges() != nullptr) lists.WriteRanges();

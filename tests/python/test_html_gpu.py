@@ -135,6 +135,9 @@ def test_lists_are_sorted_and_searched(gpu: Browser) -> None:
     assert [row[3] for row in gpu.script(LISTED)][-1] == "copy to the device"
     gpu.keys("/", "r", "e", "l", "u")
     assert [row[3] for row in gpu.script(LISTED)] == ["relu"]
+    assert gpu.text("#found") == "1 of 5 rows"
+    choose_tab(gpu, "Functions")
+    assert gpu.text("#found") == "0.3 % in 1 place"
 
 
 def test_lists_of_a_gpu_are_of_its_mode(gpu: Browser) -> None:

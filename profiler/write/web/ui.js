@@ -184,7 +184,8 @@ class Page {
     }
     const marked = matches !== null || chosen !== null;
     this.graph.setMarks(marked ? marks : null);
-    element('found').textContent = marked ? this.found(marks) : '';
+    // A list tells what it has of its own.
+    if (this.listed === null) element('found').textContent = marked ? this.found(marks) : '';
     this.marked = chosen === null && matches ? marks : null;
   }
 
@@ -233,7 +234,8 @@ class Page {
       element('scope').textContent = element('scope').title = listed.summary;
       const matches = this.matcher();
       const rows = this.list.show(listed, matches);
-      if (matches) element('found').textContent = `${formatCount(rows)} of ${plural(listed.rows.length, 'row')}`;
+      const found = `${formatCount(rows)} of ${plural(listed.rows.length, 'row')}`;
+      element('found').textContent = matches ? found : '';
       return;
     }
     const only = this.marked;
