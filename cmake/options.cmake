@@ -34,9 +34,10 @@ if(NOT PYSTROBE_SANITIZE)
 else()
   # The check of vptr makes a pipe to learn whether memory can be read, and takes an object for bad where
   # there are no descriptors left, which some tests see to.
+  # What it takes to compile is most of what such a check takes.
   target_compile_options(pystrobe_options INTERFACE
     -fsanitize=${PYSTROBE_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all
-    -fno-omit-frame-pointer)
+    -fno-omit-frame-pointer -O1 -g1)
   target_link_options(pystrobe_options INTERFACE -fsanitize=${PYSTROBE_SANITIZE})
   # The shared runtime keeps the demangler that can be stopped to itself; all else is taken from it.
   target_link_libraries(pystrobe_options INTERFACE stdc++ supc++)

@@ -137,6 +137,7 @@ def test_locals_only_when_asked(pystrobe: Pystrobe, interpreter: Interpreter) ->
     assert found["gate"]["argument"]
 
 
+@pytest.mark.each_layout
 @pytest.mark.parametrize("case", CALL_HEAVY, ids=lambda case: case.name)
 def test_busy_code_is_dumped_every_time(
     pystrobe: Pystrobe, interpreter: Interpreter, case: Case

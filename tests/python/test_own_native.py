@@ -32,6 +32,7 @@ def of_the_program(stacks: list[NativeStack]) -> list[NativeStack]:
     return [stack for stack in stacks if not stack.thread.startswith("own sampler")]
 
 
+@pytest.mark.each_layout
 @pytest.mark.parametrize(
     "case", cases_but_often("awaits", "callbacks", "deep-200-moving", "generators", "native")
 )

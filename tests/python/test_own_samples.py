@@ -44,6 +44,7 @@ def check_possible(pystrobe: Pystrobe, interpreter: Interpreter, case: Case, rat
     pytest.fail(f"only {judged} samples: {quality['line']}")
 
 
+@pytest.mark.each_layout
 @pytest.mark.parametrize("case", [*CALL_HEAVY, NATIVE], ids=lambda case: case.name)
 def test_every_stack_is_possible(pystrobe: Pystrobe, interpreter: Interpreter, case: Case) -> None:
     check_possible(pystrobe, interpreter, case, rate=5000)

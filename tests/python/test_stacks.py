@@ -215,6 +215,7 @@ def test_it_is_told_that_the_way_of_pausing_changed(
     assert "pausing by preempt at first, by ptrace at the end" in " ".join(out.split())
 
 
+@pytest.mark.each_layout
 @pytest.mark.chance
 @PINNED
 def test_depths_are_unbiased(pystrobe: Pystrobe, interpreter: Interpreter, pinned: bool) -> None:
