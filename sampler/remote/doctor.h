@@ -37,4 +37,8 @@ std::vector<Check> RunChecks(std::optional<pid_t> pid);
 std::vector<Check> CheckMachine();
 std::vector<Check> CheckProcess(pid_t pid);
 
+/// Of CheckMachine: whether programs here can use an NVIDIA GPU; nothing where there is no driver.
+/// `root`: what stands before the paths that are looked at.
+std::optional<Check> CheckGpu(const std::string& root = {});
+
 }  // namespace pystrobe::remote

@@ -215,9 +215,12 @@ std::string_view CheckStateName(CheckState state) {
 std::vector<Check> CheckMachine() {
   ProcessStatus status = ReadStatus(getpid()).value_or(ProcessStatus{});
   bool privileged = HasCapability(status.effective_capabilities, kCapSysPtrace);
-  return {CheckKernel(),        CheckReading(), CheckYama(privileged), CheckCapabilities(status),
-          CheckSeccomp(status), CheckCpus(),    CheckSchedstat(),      CheckPriority(),
-          CheckContainer()};
+  std::vector<Check> checks = {
+      CheckKernel(),        CheckReading(), CheckYama(privileged), CheckCapabilities(status),
+      CheckSeccomp(status), CheckCpus(),    CheckSchedstat(),      CheckPriority(),
+      CheckContainer()};
+  if (auto gpu = CheckGpu()) checks.push_back(*std::move(gpu));
+  return checks;
 }
 
 std::vector<Check> RunChecks(std::optional<pid_t> pid) {

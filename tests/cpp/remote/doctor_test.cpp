@@ -6,9 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 namespace pystrobe::remote {
 namespace {
+
+namespace fs = std::filesystem;
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -37,6 +41,44 @@ TEST(Doctor, OurOwnChildCanBeRead) {
   ASSERT_NE(reading, nullptr);
   EXPECT_NE(reading->state, CheckState::kFail) << reading->seen;
   EXPECT_THAT(reading->seen, HasSubstr("us for 4 KiB"));
+}
+
+class DoctorGpuTest : public ::testing::Test {
+ protected:
+  DoctorGpuTest() {
+    std::string pattern = fs::temp_directory_path() / "doctor_test.XXXXXX";
+    root_ = mkdtemp(pattern.data());
+    fs::create_directories(root_ / "proc/driver/nvidia");
+    fs::create_directories(root_ / "dev");
+  }
+  ~DoctorGpuTest() override { fs::remove_all(root_); }
+  void Write(const char* path, std::string_view text) const { std::ofstream(root_ / path) << text; }
+  std::optional<Check> Look() const { return CheckGpu(root_); }
+
+  fs::path root_;
+};
+
+TEST_F(DoctorGpuTest, IsNotSpokenOfWithoutADriver) { EXPECT_FALSE(Look()); }
+
+TEST_F(DoctorGpuTest, TellsTheDriverAndWhatElseMayBeAsked) {
+  Write("proc/driver/nvidia/version",
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.03  Release Build\n"
+        "GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n");
+  Write("dev/nvidiactl", "");
+  const auto check = Look();
+  ASSERT_TRUE(check);
+  EXPECT_EQ(check->state, CheckState::kOk);
+  EXPECT_EQ(check->seen, "NVIDIA driver 580.159.03");
+  EXPECT_THAT(check->meaning, HasSubstr("gpu.why_not()"));
+}
+
+TEST_F(DoctorGpuTest, AContainerWithoutTheDevicesIsToldHowToGetThem) {
+  Write("proc/driver/nvidia/version", "");
+  const auto check = Look();
+  ASSERT_TRUE(check);
+  EXPECT_EQ(check->state, CheckState::kWarn);
+  EXPECT_THAT(check->seen, HasSubstr("cannot be read"));
+  EXPECT_THAT(check->cure, HasSubstr("--gpus all"));
 }
 
 TEST(Doctor, AProcessThatIsNoPythonFailsWithItsName) {
