@@ -159,6 +159,9 @@ Result<Command> ParseRun(Words words) {
   app.add_flag("--gpu", raw.with_gpu,
                "What a GPU does, too, and which call asked for\nit; from inside, as --in-process")
       ->group("Program");
+  app.add_flag("--gpu-launches", raw.with_launches,
+               "Of that, what it was given to do alone,\nuntimed: it costs a launch little")
+      ->group("Program");
   AddRecording(app, raw);
   const size_t count = CountOptionWords(app, words);
   auto help = Parse(app, "run", words.first(count));
@@ -174,9 +177,10 @@ Result<Command> ParseRun(Words words) {
                  raw.python, options.program[0]);
   }
   if (auto taken = TakeRecord("run", raw, options); !taken) return std::unexpected(taken.error());
-  options.record.gpu = raw.with_gpu;
+  options.record.gpu = raw.with_gpu || raw.with_launches;
+  options.record.gpu_launches = raw.with_launches;
   if (auto fits = CheckSamples(options.record); !fits) return std::unexpected(fits.error());
-  options.in_process = raw.in_process || raw.with_gpu;
+  options.in_process = raw.in_process || options.record.gpu;
   if (options.in_process) {
     if (auto fits = CheckInProcess(raw, options); !fits) return std::unexpected(fits.error());
   }

@@ -39,8 +39,9 @@ struct RecordOptions {
   std::vector<OutputRequest> outputs;
   bool force = false;
   bool quiet = false;
-  bool gpu = false;       ///< what a GPU does, too: `run --gpu`
-  bool is_large = false;  ///< what is recorded may be more than memory should hold
+  bool gpu = false;           ///< what a GPU does, too: `run --gpu`
+  bool gpu_launches = false;  ///< of that, what it was given alone: `run --gpu-launches`
+  bool is_large = false;      ///< what is recorded may be more than memory should hold
 };
 
 struct AttachOptions {

@@ -118,7 +118,8 @@ std::string SettingsInside(const RunOptions& run, int descriptor) {
     const bool timeline = std::ranges::any_of(options.outputs, [](const OutputRequest& output) {
       return write::IsOfTimeline(output.format);
     });
-    settings += fmt::format(",gpu=1,timeline={:d}", timeline);
+    settings +=
+        fmt::format(",gpu={},timeline={:d}", options.gpu_launches ? "launches" : "1", timeline);
   }
   return settings;
 }

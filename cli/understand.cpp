@@ -150,6 +150,11 @@ Result<void> CheckSamples(const RecordOptions& options) {
   for (const OutputRequest& output : options.outputs) {
     const bool is_of_timeline = write::IsOfTimeline(output.format);
     if (!write::IsOfCalls(output.format) && !is_of_timeline) continue;
+    if (is_of_timeline && options.gpu_launches) {
+      return Usage("Give --gpu instead.",
+                   "-o {} would hold when kernels ran, which --gpu-launches does not tell",
+                   output.path);
+    }
     if (is_of_timeline && options.gpu) continue;
     return Usage("Trace the program: pystrobe trace.",
                  "-o {} would hold calls of functions, which samples do not tell", output.path);
@@ -160,7 +165,9 @@ Result<void> CheckSamples(const RecordOptions& options) {
 bool IsByWallTime(const View& view) { return view.mode.value_or(Mode::kCpu) != Mode::kCpu; }
 
 Result<void> CheckInProcess(const RawOptions& raw, const RunOptions& options) {
-  const std::string_view asked = raw.in_process ? "--in-process" : "--gpu";
+  const std::string_view asked = raw.in_process ? "--in-process"
+                                 : raw.with_gpu ? "--gpu"
+                                                : "--gpu-launches";
   if (options.is_command) {
     return Usage(
         "Name a script or -m and a module; or set PYSTROBE_ENABLE for the command, and have "
@@ -262,7 +269,10 @@ Result<RecordOptions> UnderstandRecord(const RawOptions& raw) {
   if (!view) return std::unexpected(view.error());
   options.view = *std::move(view);
   if (options.view.mode == Mode::kGpu) {
-    return Usage("It is one of wall, cpu, gil.",
+    const bool has_gpu = raw.with_gpu || raw.with_launches;
+    return Usage(has_gpu ? "Leave --mode gpu out: what a GPU did has a table of its own, and "
+                           "'report FILE --gpu' shows that alone."
+                         : "It is one of wall, cpu, gil. What a GPU did is told by 'run --gpu'.",
                  "samples of threads do not tell what a GPU did: --mode gpu");
   }
   auto outputs = UnderstandOutputs(raw);

@@ -17,7 +17,7 @@ struct RawOptions {
   std::string pid, file, python;
   std::string rate, duration, overhead, pause = "auto";
   std::vector<std::string> outputs;
-  bool in_process = false, with_gpu = false, native = false;
+  bool in_process = false, with_gpu = false, with_launches = false, native = false;
   std::string engine = "auto", max_depth, clock = "both";
   bool builtins = false, no_stdlib = false, timeline = false;
   std::vector<std::string> include, exclude;

@@ -30,6 +30,7 @@ namespace pystrobe::gpu {
   X(cuptiActivityGetNumDroppedRecords) \
   X(cuptiGetGraphId)                   \
   X(cuptiGetGraphNodeId)               \
+  X(cuptiGetDeviceId)                  \
   X(cuptiGetTimestamp)                 \
   X(cuptiFinalize)
 

@@ -26,11 +26,26 @@ struct CurrentCall {
   bool is_launch = false;
   bool is_captured = false;   // the driver made a node of a graph of it
   int64_t wait_begin_ns = 0;  // 0: it is no wait
+  TalliedLaunch tallied;      // what is known of it, where launches are tallied
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local CurrentCall current_call;
 
 // Of this thread, asked for once: that is a system call.
 [[gnu::tls_model("initial-exec")]] constinit thread_local uint32_t own_tid = 0;
+
+// A graph is launched as a kernel is.
+WorkKind WorkKindOf(LaunchKind kind) {
+  switch (kind) {
+    case LaunchKind::kKernel:
+    case LaunchKind::kGraph:
+      return WorkKind::kKernel;
+    case LaunchKind::kCopy:
+      return WorkKind::kCopy;
+    case LaunchKind::kSet:
+      return WorkKind::kSet;
+  }
+  return WorkKind::kKernel;
+}
 
 uint32_t OwnTid() {
   if (own_tid == 0) own_tid = static_cast<uint32_t>(gettid());
@@ -55,7 +70,9 @@ Result<CuptiCollector*> CuptiCollector::Take(const Options& options, LaunchPath&
     if (!ring) return std::unexpected(ring.error());
     auto moments = LaunchMoments::Make();
     if (!moments) return std::unexpected(moments.error());
-    collector = new CuptiCollector(*std::move(ring), *std::move(moments));
+    auto tally = LaunchTally::Make();
+    if (!tally) return std::unexpected(tally.error());
+    collector = new CuptiCollector(*std::move(ring), *std::move(moments), *std::move(tally));
     pthread_atfork(nullptr, nullptr, [] { is_in_child = true; });
   }
   if (auto done = collector->Prepare(options, path); !done) return std::unexpected(done.error());
@@ -76,6 +93,8 @@ Result<void> CuptiCollector::Prepare(const Options& options, LaunchPath& path) {
   // CUPTI starts its correlation ids over.
   ring_.Clear();
   moments_.Clear();
+  tally_.Clear();
+  tallies_ = options.tallies;
   waits_.Clear();
   notes_waits_ = true;
   counts_.Clear();
@@ -108,13 +127,22 @@ void CUPTIAPI CuptiCollector::OnEvent(void* collector, CUpti_CallbackDomain doma
 }
 
 void CuptiCollector::OnBegin(CUpti_CallbackId id, const CUpti_CallbackData& call) {
-  const int64_t now_ns = MonotonicNow().count();
   const auto kind = KindOfLaunchCall(id);
-  current_call = {.is_launch = kind.has_value(), .wait_begin_ns = IsWaitCall(id) ? now_ns : 0};
+  const bool tallies = tallies_.load(std::memory_order_relaxed);
+  const bool is_wait = IsWaitCall(id);
+  // The clock is much of what a launch costs that is tallied.
+  const int64_t now_ns = is_wait || !tallies ? MonotonicNow().count() : 0;
+  current_call = {.is_launch = kind.has_value(), .wait_begin_ns = is_wait ? now_ns : 0};
   if (!kind) return;
   if (kind != LaunchKind::kGraph) counts_.Add(*kind);
+  if (tallies) current_call.tallied.period = tally_.period();
+  const LaunchOrigin origin = path_.load(std::memory_order_acquire)->Current();
+  if (tallies) {
+    current_call.tallied.path = origin.path;
+    return;
+  }
   moments_.Put(call.correlationId, {.time_ns = now_ns, .tid = OwnTid()});
-  ring_.Put(call.correlationId, path_.load(std::memory_order_acquire)->Current());
+  ring_.Put(call.correlationId, origin);
 }
 
 // What puts one thing on a device is counted with those that fail, to be held against the records.
@@ -129,11 +157,27 @@ void CuptiCollector::OnEnd(CUpti_CallbackId id, const CUpti_CallbackData& call) 
   } else if (kind && ended.is_captured) {
     counts_.AddCaptured();
   }
+  const bool was_begun = ended.tallied.period != 0;
+  if (kind && is_done && was_begun && !ended.is_captured) Tally(call, *kind, ended.tallied);
   if (ended.wait_begin_ns == 0 || !notes_waits_.load(std::memory_order_relaxed)) return;
   waits_.Put({.begin_ns = ended.wait_begin_ns,
               .end_ns = MonotonicNow().count(),
               .tid = OwnTid(),
               .path = path_.load(std::memory_order_acquire)->Current().path});
+}
+
+// Of what is no kernel the name is that of the driver's function.
+void CuptiCollector::Tally(const CUpti_CallbackData& call, LaunchKind kind, TalliedLaunch launch) {
+  const bool has_symbol = kind == LaunchKind::kKernel && call.symbolName != nullptr;
+  launch.kind = WorkKindOf(kind);
+  launch.context = call.contextUid;
+  launch.name = has_symbol ? call.symbolName : call.functionName;
+  tally_.Add(launch, [&] {
+    uint32_t device = 0;
+    // 0 where it does not tell.
+    static_cast<void>(cupti_.load()->cuptiGetDeviceId(call.context, &device));
+    return device;
+  });
 }
 
 // While a stream is captured each launch creates a node. Instantiation creates a copy of each,

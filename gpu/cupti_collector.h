@@ -17,6 +17,7 @@
 #include "gpu/launch_moments.h"
 #include "gpu/launch_path.h"
 #include "gpu/launch_ring.h"
+#include "gpu/launch_tally.h"
 #include "gpu/wait_log.h"
 #include "profiler/base/error.h"
 
@@ -30,6 +31,7 @@ class CuptiCollector {
     size_t count;
     size_t bytes;
     bool spare;
+    bool tallies;           ///< launches are counted, and not noted for their records
     const CuptiApi* cupti;  ///< lives as long as the process
   };
 
@@ -59,20 +61,28 @@ class CuptiCollector {
   void NoMoreWaits() { notes_waits_ = false; }
   ActivityBuffers& buffers() { return *buffers_; }
   LaunchTotals launches() const { return counts_.Sum(); }
+  /// What was launched, where it is tallied.
+  std::vector<TallyRow> tally() const { return tally_.Rows(); }
   /// Counts them from 0.
-  void ForgetLaunches() { counts_.Clear(); }
+  void ForgetLaunches() {
+    counts_.Clear();
+    tally_.Clear();
+  }
 
  private:
-  CuptiCollector(LaunchRing ring, LaunchMoments moments)
-      : ring_(std::move(ring)), moments_(std::move(moments)) {}
+  CuptiCollector(LaunchRing ring, LaunchMoments moments, LaunchTally tally)
+      : ring_(std::move(ring)), moments_(std::move(moments)), tally_(std::move(tally)) {}
   Result<void> Prepare(const Options& options, LaunchPath& path);
   void OnBegin(CUpti_CallbackId id, const CUpti_CallbackData& call);
   void OnEnd(CUpti_CallbackId id, const CUpti_CallbackData& call);
   void OnGraph(CUpti_CallbackId id, const CUpti_GraphData& graph);
   uint64_t NumberOf(CUgraphNode node) const;
+  void Tally(const CUpti_CallbackData& call, LaunchKind kind, TalliedLaunch launch);
 
   LaunchRing ring_;
   LaunchMoments moments_;
+  LaunchTally tally_;
+  std::atomic<bool> tallies_{false};
   WaitLog waits_;
   std::atomic<bool> notes_waits_{true};
   LaunchCounts counts_;

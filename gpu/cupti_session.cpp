@@ -40,7 +40,9 @@ class CuptiSession::Impl {
       : cupti_(cupti),
         driver_version_(driver_version),
         collector_(collector),
+        records_(options.records),
         flush_every_(std::max<Nanoseconds>(options.flush_every, std::chrono::milliseconds(1))),
+        sum_options_(options.sums),
         sums_(options.sums),
         idle_(options.idle),
         ranges_(options.ranges),
@@ -52,13 +54,12 @@ class CuptiSession::Impl {
   void Restart();
   void NoMoreWaits() { collector_.NoMoreWaits(); }
   CuptiFacts Facts() const;
-  void Read(FunctionRef<void(const KernelSums&)> reader) const {
+  void Read(FunctionRef<void(const KernelSums&, const IdleTime&)> reader) const {
     const std::lock_guard lock(decode_mutex_);
-    reader(sums_);
-  }
-  void ReadIdle(FunctionRef<void(const IdleTime&)> reader) const {
-    const std::lock_guard lock(decode_mutex_);
-    reader(idle_);
+    if (records_ || tally_is_taken_) return reader(sums_, idle_);
+    KernelSums so_far(sum_options_);
+    AddTally(so_far);
+    reader(so_far, idle_);
   }
   std::vector<RangeStreamSum> RangeSums() const {
     const std::lock_guard lock(decode_mutex_);
@@ -68,19 +69,27 @@ class CuptiSession::Impl {
  private:
   Result<void> Enable();
   Result<void> EnableCalls(std::span<const uint32_t> calls);
+  Result<void> LendBuffers();
+  Result<void> EnableRecords();
   Result<void> End();
   void Run();
   void Decode(const ActivityBuffers::Filled& filled);
+  void NoteCpuTime();
   void TakeWaits();
+  void TakeTally();
+  void AddTally(KernelSums& to) const;
   CuptiFacts Counted() const;
 
   const CuptiApi& cupti_;
   const int driver_version_;
   CuptiCollector& collector_;
+  const bool records_;
   const Nanoseconds flush_every_;
   CUpti_SubscriberHandle subscriber_ = nullptr;
 
+  const KernelSumsOptions sum_options_;
   mutable std::mutex decode_mutex_;  // of what follows, to the decoder
+  bool tally_is_taken_ = false;
   KernelSums sums_;
   IdleTime idle_;
   RangeProjection ranges_;
@@ -112,27 +121,37 @@ Result<void> CuptiSession::Impl::Start() {
 
 // The records last: who was launched before is not seen, and leaves none.
 Result<void> CuptiSession::Impl::Enable() {
-  uint8_t yes = 1;
-  size_t size = sizeof yes;
-  // It is no more than a promise which makes it faster.
-  cupti_.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &yes);
-  auto done = cupti_.Check(cupti_.cuptiActivityRegisterCallbacks(CuptiCollector::OnBufferRequested,
-                                                                 CuptiCollector::OnBufferCompleted),
-                           "lending buffers to CUPTI");
-  if (!done) return done;
+  if (records_) {
+    if (auto done = LendBuffers(); !done) return done;
+  }
   auto thread = StartThread("reading CUPTI's records", [this] { Run(); });
   if (!thread) return std::unexpected(thread.error());
   thread_ = *std::move(thread);
   for (const auto calls : {LaunchCallIds(), WaitCallIds()}) {
-    if (done = EnableCalls(calls); !done) return done;
+    if (auto done = EnableCalls(calls); !done) return done;
   }
   for (const CUpti_CallbackIdResource id : kGraphEvents) {
-    done = cupti_.Check(cupti_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, id),
-                        "asking for what becomes of graphs");
+    auto done =
+        cupti_.Check(cupti_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, id),
+                     "asking for what becomes of graphs");
     if (!done) return done;
   }
+  return records_ ? EnableRecords() : Result<void>{};
+}
+
+Result<void> CuptiSession::Impl::LendBuffers() {
+  uint8_t yes = 1;
+  size_t size = sizeof yes;
+  // It is no more than a promise which makes it faster.
+  cupti_.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &yes);
+  return cupti_.Check(cupti_.cuptiActivityRegisterCallbacks(CuptiCollector::OnBufferRequested,
+                                                            CuptiCollector::OnBufferCompleted),
+                      "lending buffers to CUPTI");
+}
+
+Result<void> CuptiSession::Impl::EnableRecords() {
   for (const CUpti_ActivityKind kind : kActivities) {
-    done = cupti_.Check(cupti_.cuptiActivityEnable(kind), "asking for records");
+    auto done = cupti_.Check(cupti_.cuptiActivityEnable(kind), "asking for records");
     if (!done) return done;
   }
   return {};
@@ -172,12 +191,14 @@ Result<void> CuptiSession::Impl::End() {
   const auto note = [&](CUptiResult result, std::string_view what) {
     if (done) done = cupti_.Check(result, what);
   };
-  for (const CUpti_ActivityKind kind : kActivities) {
-    note(cupti_.cuptiActivityDisable(kind), "ending the records");
+  if (records_) {
+    for (const CUpti_ActivityKind kind : kActivities) {
+      note(cupti_.cuptiActivityDisable(kind), "ending the records");
+    }
   }
   note(cupti_.cuptiUnsubscribe(subscriber_), "ending the callbacks");
   if (thread_.joinable()) {
-    {
+    if (records_) {
       const std::lock_guard lock(flush_mutex_);
       note(cupti_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),
            "reading the last records");
@@ -187,7 +208,11 @@ Result<void> CuptiSession::Impl::End() {
     thread_.join();
   }
   size_t dropped = 0;
-  note(cupti_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped), "counting lost records");
+  if (records_) {
+    note(cupti_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped), "counting lost records");
+  } else {
+    TakeTally();
+  }
   facts_ = Counted();
   facts_.dropped = dropped;
   // Without it each launch stays slower than it was.
@@ -204,11 +229,15 @@ void CuptiSession::Impl::Run() {
   while (!ends_) {
     if (const auto filled = buffers.Take(flush_at)) Decode(*filled);
     if (MonotonicNow() < flush_at) continue;
-    {
+    if (records_) {
       const std::lock_guard lock(flush_mutex_);
       if (!ends_) cupti_.cuptiActivityFlushAll(0);
+    } else {
+      const std::lock_guard lock(decode_mutex_);
+      TakeWaits();
     }
     flush_at = MonotonicNow() + flush_every_;
+    NoteCpuTime();
   }
   while (const auto filled = buffers.Take(Nanoseconds::zero())) Decode(*filled);
   const std::lock_guard lock(decode_mutex_);
@@ -223,6 +252,11 @@ void CuptiSession::Impl::Decode(const ActivityBuffers::Filled& filled) {
     decoder_.Decode(filled.data, filled.bytes);
   }
   collector_.buffers().GiveBack(filled);
+  NoteCpuTime();
+}
+
+// On the decoder's thread.
+void CuptiSession::Impl::NoteCpuTime() {
   cpu_ns_.store(ThreadCpuNow().count(), std::memory_order_relaxed);
 }
 
@@ -232,9 +266,28 @@ void CuptiSession::Impl::TakeWaits() {
   for (const HostWait& wait : taken_) idle_.Add(wait);
 }
 
+// Once nothing is launched any more that it would count.
+void CuptiSession::Impl::TakeTally() {
+  const std::lock_guard lock(decode_mutex_);
+  AddTally(sums_);
+  tally_is_taken_ = true;
+}
+
+void CuptiSession::Impl::AddTally(KernelSums& to) const {
+  for (const TallyRow& row : collector_.tally()) {
+    to.AddUntimed({.kind = row.kind,
+                   .name = row.name,
+                   .device = row.device,
+                   .stream = kNoStream,
+                   .origin = {.path = row.path}},
+                  row.count);
+  }
+}
+
 // With the decoder's lock, or once its thread has ended.
 CuptiFacts CuptiSession::Impl::Counted() const {
-  return {.launches = collector_.launches(),
+  return {.launches_only = !records_,
+          .launches = collector_.launches(),
           .records = decoder_.counts().records,
           .of_graphs = decoder_.counts().of_graphs,
           .unmatched = decoder_.counts().unmatched,
@@ -269,6 +322,7 @@ Result<std::unique_ptr<CuptiSession>> CuptiSession::Start(const CuptiOptions& op
   const auto collector = CuptiCollector::Take({.count = options.buffers,
                                                .bytes = options.buffer_bytes,
                                                .spare = (*cupti)->version < kTakesNoBuffer,
+                                               .tallies = !options.records,
                                                .cupti = *cupti},
                                               path);
   if (!collector) return std::unexpected(collector.error());
@@ -304,15 +358,9 @@ CuptiFacts CuptiSession::Facts() const {
   return impl_->Facts();
 }
 
-bool CuptiSession::Read(FunctionRef<void(const KernelSums&)> reader) const {
+bool CuptiSession::Read(FunctionRef<void(const KernelSums&, const IdleTime&)> reader) const {
   if (CuptiCollector::IsInChild()) return false;
   impl_->Read(reader);
-  return true;
-}
-
-bool CuptiSession::ReadIdle(FunctionRef<void(const IdleTime&)> reader) const {
-  if (CuptiCollector::IsInChild()) return false;
-  impl_->ReadIdle(reader);
   return true;
 }
 

@@ -29,6 +29,10 @@ struct CuptiOptions {
   std::vector<std::string> library_paths;
   KernelSumsOptions sums;
   IdleOptions idle;
+  /// False: launches are counted by path and kernel as they are made, and nobody tells what became
+  /// of them on the device. A launch costs a part of what it does else. KernelSums has them without
+  /// times, IdleTime the waits alone, and no range has work.
+  bool records = true;
   /// What LaunchOrigin::range is of; outlives the session. Null: ranges are not looked at.
   const RangeInstances* ranges = nullptr;
   size_t buffers = 16;            ///< at most ActivityBuffers::kMaxBuffers
@@ -42,6 +46,7 @@ struct CuptiOptions {
 /// What is true of the figures. Where all is well, the records that are not of graphs are as many
 /// as the launches of kernels, copies and sets that neither failed nor were captured.
 struct CuptiFacts {
+  bool launches_only = false;  ///< no records were asked for
   LaunchTotals launches;
   uint64_t records = 0;           ///< of kernels, copies and sets that were read
   uint64_t of_graphs = 0;         ///< of these, of graphs: a launch of one has many
@@ -81,11 +86,10 @@ class CuptiSession {
   Result<void> Stop();
 
   CuptiFacts Facts() const;
-  /// Holds up the reading of records meanwhile; `reader` calls nothing of this. False, without a
-  /// call, in a child of fork().
-  bool Read(FunctionRef<void(const KernelSums&)> reader) const;
-  /// The same, of when devices had nothing to do; of all of it once it is stopped.
-  bool ReadIdle(FunctionRef<void(const IdleTime&)> reader) const;
+  /// Holds up the reading of records meanwhile; `reader` calls nothing of this. When devices had
+  /// nothing to do is told of all the time once it is stopped. False, without a call, in a child of
+  /// fork().
+  bool Read(FunctionRef<void(const KernelSums&, const IdleTime&)> reader) const;
   /// What was launched in ranges. In a child of fork() there is nothing.
   std::vector<RangeStreamSum> RangeSums() const;
 

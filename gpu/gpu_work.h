@@ -32,6 +32,9 @@ struct BlockShape {
 /// The path that is none.
 inline constexpr uint32_t kNotCaptured = 0;
 
+/// The stream of work that is not known to be on one.
+inline constexpr uint32_t kNoStream = ~uint32_t{0};
+
 struct GpuWork {
   WorkKind kind = WorkKind::kKernel;
   const char* name = "";  ///< mangled; kept by its owner, so that equal addresses are equal names

@@ -43,13 +43,14 @@ void KernelSums::Clear() {
   }
 }
 
+void KernelSums::AddUntimed(const GpuWork& work, uint64_t count) {
+  const uint32_t number = SumOf(work);
+  if (number < kWorkKinds) overflowed_ += count;
+  sums_[number].untimed += count;
+}
+
 void KernelSums::Add(const GpuWork& work) {
-  const uint32_t number = SumOf({.origin = {.path = work.origin.path},
-                                 .captured = work.captured,
-                                 .kernel = kernels_.Intern(work.name, work.shape),
-                                 .device = work.device,
-                                 .stream = work.stream,
-                                 .kind = work.kind});
+  const uint32_t number = SumOf(work);
   WorkSum& sum = sums_[number];
   overflowed_ += number < kWorkKinds;
   sum.bytes += work.bytes;
@@ -83,6 +84,15 @@ void KernelSums::Add(const GpuWork& work) {
   ++spans_lost_;
   spans_[next_span_] = span;
   next_span_ = (next_span_ + 1) % spans_.size();
+}
+
+uint32_t KernelSums::SumOf(const GpuWork& work) {
+  return SumOf(SumKey{.origin = {.path = work.origin.path},
+                      .captured = work.captured,
+                      .kernel = kernels_.Intern(work.name, work.shape),
+                      .device = work.device,
+                      .stream = work.stream,
+                      .kind = work.kind});
 }
 
 uint32_t KernelSums::SumOf(const SumKey& key) {

@@ -66,6 +66,8 @@ class KernelSums {
   explicit KernelSums(const KernelSumsOptions& options);
 
   void Add(const GpuWork& work);
+  /// So many like it, of which nobody knows when they ran.
+  void AddUntimed(const GpuWork& work, uint64_t count);
   /// As if nothing had been added.
   void Clear();
 
@@ -87,6 +89,7 @@ class KernelSums {
 
  private:
   uint32_t SumOf(const SumKey& key);
+  uint32_t SumOf(const GpuWork& work);
 
   const KernelSumsOptions options_;
   KernelTable kernels_;

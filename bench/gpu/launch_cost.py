@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a profiler of kernels costs a program that launches them: launch_cost.py PROFILER WORK
+"""What a profiler of kernels costs a program that launches them: launch_cost.py PROFILER [WORK...]
 
-Blocks before it was ever used; then with it and after it, in turn. Prints JSON: the median before
-in microseconds, and the ratios of the others to that.
+Blocks of each work before it was ever used; then with it and after it, in turn. Prints JSON: for
+each work the median before in microseconds, and the ratios of the others to that.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ def proton(context: str) -> Iterator[None]:
 PROFILERS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "pystrobe": lambda: ours(mode="gpu"),
     "pystrobe, CPU time too": lambda: ours(gpu=True),
+    "pystrobe, launches": lambda: ours(mode="gpu", gpu="launches"),
     "torch.profiler, CUDA": lambda: of_torch("CUDA"),
     "torch.profiler, CPU and CUDA": lambda: of_torch("CPU", "CUDA"),
     "torch.profiler, with_stack": lambda: of_torch("CPU", "CUDA", with_stack=True),
@@ -109,27 +110,36 @@ WORKS: dict[str, Callable[[], Callable[[], float]]] = {
 }
 
 
-def main() -> None:
-    make, work = PROFILERS[sys.argv[1]], WORKS[sys.argv[2]]()
+def plain_of(work: Callable[[], float]) -> float:
     work()
-    # Before any of it, in a process of its own: some profilers leave launches slower for good.
-    plain = statistics.median(work() for _ in range(CYCLES))
+    return statistics.median(work() for _ in range(CYCLES))
+
+
+def cost_of(
+    profiler: Callable[[], AbstractContextManager[object]],
+    work: Callable[[], float],
+    plain: float,
+) -> dict[str, float]:
     on, after = [], []
     for _ in range(CYCLES):
-        with make():
+        with profiler():
             on.append(work() / plain)
         after.append(work() / plain)
-    print(
-        json.dumps(
-            {
-                "plain_us": plain,
-                "on": statistics.median(on),
-                "on_min": min(on),
-                "on_max": max(on),
-                "after": statistics.median(after),
-            }
-        )
-    )
+    return {
+        "plain_us": plain,
+        "on": statistics.median(on),
+        "on_min": min(on),
+        "on_max": max(on),
+        "after": statistics.median(after),
+    }
+
+
+def main() -> None:
+    profiler = PROFILERS[sys.argv[1]]
+    works = {name: WORKS[name]() for name in sys.argv[2:] or WORKS}
+    # Before any of it, in a process of its own: some profilers leave launches slower for good.
+    plain = {name: plain_of(work) for name, work in works.items()}
+    print(json.dumps({name: cost_of(profiler, works[name], plain[name]) for name in works}))
 
 
 if __name__ == "__main__":

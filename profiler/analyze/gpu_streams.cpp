@@ -60,6 +60,7 @@ Result<void> RequireGpu(const RecordingSource& recording, bool of_part) {
 }
 
 std::string StreamName(const GpuSum& sum) {
+  if (sum.stream == GpuSum::kNoStream) return fmt::format("GPU {}", sum.device);
   return fmt::format("GPU {} stream {}", sum.device, sum.stream);
 }
 

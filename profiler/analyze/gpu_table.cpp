@@ -37,17 +37,18 @@ RowKey KeyOf(const GpuKernel& kernel, const GpuSum& sum) {
 struct OpenRow {
   GpuRow row;
   std::array<uint64_t, GpuSum::kBuckets> buckets{};
-  uint64_t largest_ns = 0;
+  uint64_t largest = 0;  // weight
   bool has_largest = false;
-  std::map<FrameId, uint64_t> lines;  // time by what launched it
+  std::map<FrameId, uint64_t> lines;  // weight by what launched it
 };
 
-void AddTo(OpenRow& open, const GpuKernel& kernel, const GpuSum& sum,
+/// `weight`: time, or number where nobody asked for that.
+void AddTo(OpenRow& open, const GpuKernel& kernel, const GpuSum& sum, uint64_t weight,
            const std::optional<FrameId>& line) {
   GpuRow& row = open.row;
-  if (!open.has_largest || sum.total_ns > open.largest_ns) {
+  if (!open.has_largest || weight > open.largest) {
     open.has_largest = true;
-    open.largest_ns = sum.total_ns;
+    open.largest = weight;
     row.kind = kernel.kind;
     row.name = kernel.name;
     row.short_name = kernel.short_name;
@@ -65,7 +66,7 @@ void AddTo(OpenRow& open, const GpuKernel& kernel, const GpuSum& sum,
   row.total_ns += sum.total_ns;
   row.bytes += sum.bytes;
   for (size_t i = 0; i < sum.buckets.size(); ++i) open.buckets[i] += sum.buckets[i];
-  if (line) open.lines[*line] += sum.total_ns;
+  if (line) open.lines[*line] += weight;
 }
 
 /// The bucket that has the work of this rank in the order of times, counted from 0; none: there
@@ -114,21 +115,24 @@ double GpuRow::gigabytes_per_second() const {
 GpuTable MakeGpuTable(const RecordingSource& recording, const std::optional<std::string>& stream) {
   const GpuRecord& record = *recording.gpu();
   const Tables& tables = recording.tables();
-  GpuTable table;
+  GpuTable table{.launches_only = record.quality.launches_only, .rows = {}};
   const std::vector<std::optional<FrameId>> lines = analyze::PythonLinesOf(tables);
   std::map<RowKey, OpenRow> rows;
   for (const GpuSum& sum : record.sums) {
     if (!analyze::IsMeant(sum, stream)) continue;
     const GpuKernel& kernel = record.kernels[sum.kernel];
-    AddTo(rows[KeyOf(kernel, sum)], kernel, sum, lines[ToIndex(sum.stack)]);
+    const uint64_t weight = table.launches_only ? sum.untimed : sum.total_ns;
+    AddTo(rows[KeyOf(kernel, sum)], kernel, sum, weight, lines[ToIndex(sum.stack)]);
     GpuKindSum& kind = table.kinds[static_cast<size_t>(kernel.kind)];
     kind.count += sum.count + sum.untimed;
     kind.total_ns += sum.total_ns;
+    table.count += sum.count + sum.untimed;
     table.total_ns += sum.total_ns;
   }
   for (const auto& [key, open] : rows) table.rows.push_back(Close(open));
   std::ranges::stable_sort(table.rows, [&tables](const GpuRow& a, const GpuRow& b) {
     if (a.total_ns != b.total_ns) return a.total_ns > b.total_ns;
+    if (a.untimed != b.untimed && a.total_ns == 0) return a.untimed > b.untimed;
     const auto rest = [&tables](const GpuRow& row) {
       return std::tie(tables.text(row.name), row.kind, row.block);
     };

@@ -54,8 +54,11 @@ struct GpuKindSum {
 };
 
 struct GpuTable {
-  std::vector<GpuRow> rows;           ///< by descending time, then name
+  /// As GpuQuality has it: then all is untimed, and by number instead of time.
+  bool launches_only = false;
+  std::vector<GpuRow> rows;           ///< by descending time, then number, then name
   std::array<GpuKindSum, 3> kinds{};  ///< by GpuWorkKind
+  uint64_t count = 0;                 ///< of all, those without times too
   uint64_t total_ns = 0;              ///< of all
 };
 

@@ -57,11 +57,12 @@ struct GpuKernel {
 struct GpuSum {
   /// Bucket i is of times in [2^(i-1), 2^i), the first of 0, the last of all that is longer.
   static constexpr size_t kBuckets = 32;
+  static constexpr uint32_t kNoStream = ~uint32_t{0};
 
   StackId stack = kEmptyStack;  ///< where it was launched; empty: in no Python, or not known
   uint32_t kernel = 0;          ///< index into GpuRecord::kernels
   uint32_t device = 0;          ///< GpuDevice::number
-  uint32_t stream = 0;          ///< as CUPTI numbers them
+  uint32_t stream = 0;          ///< as CUPTI numbers them; kNoStream: not known
   uint64_t count = 0;
   uint64_t untimed = 0;  ///< done, but the device told no times: not in the count
   uint64_t total_ns = 0;
@@ -146,14 +147,17 @@ struct GpuWait {
 struct GpuQuality {
   uint64_t kernel_launches = 0, graph_launches = 0, copies = 0, sets = 0;  ///< calls of the driver
   uint64_t failed = 0;                                                     ///< of these
-  uint64_t records = 0;            ///< what the device was seen to do
-  uint64_t unmatched = 0;          ///< of these, whose launch was not seen
-  uint64_t dropped = 0;            ///< records that are lost
-  uint64_t overflowed = 0;         ///< of `records`: in a sum that has all there was no room for
-  int64_t duration_ns = 0;         ///< between start and stop
-  int64_t own_cpu_ns = 0;          ///< CPU time of reading records
-  uint64_t captured = 0;           ///< of the calls: became a part of a graph, with no record
-  uint64_t of_graphs = 0;          ///< of `records`: a launch of a graph has many
+  uint64_t records = 0;     ///< what the device was seen to do
+  uint64_t unmatched = 0;   ///< of these, whose launch was not seen
+  uint64_t dropped = 0;     ///< records that are lost
+  uint64_t overflowed = 0;  ///< of `records`: in a sum that has all there was no room for
+  int64_t duration_ns = 0;  ///< between start and stop
+  int64_t own_cpu_ns = 0;   ///< CPU time of reading records
+  uint64_t captured = 0;    ///< of the calls: became a part of a graph, with no record
+  uint64_t of_graphs = 0;   ///< of `records`: a launch of a graph has many
+  /// Nobody was asked what the device did. The sums are of what was launched, without times or
+  /// streams; there are no records, and no uses.
+  bool launches_only = false;
   StringId source = kEmptyString;  ///< what told: "CUPTI 13.0, driver for CUDA 13.0"
 
   friend bool operator==(const GpuQuality&, const GpuQuality&) = default;

@@ -67,7 +67,7 @@ std::string Details(const Tables& tables, const GpuRow& row, const TableOptions&
   std::vector<std::string> parts = {LineText(tables, row, options.directory)};
   if (row.kind == GpuWorkKind::kKernel && row.block[0] != 0) parts.push_back(ShapeText(row));
   if (row.bytes > 0) parts.push_back(BytesText(row));
-  if (row.untimed > 0) {
+  if (row.count > 0 && row.untimed > 0) {
     parts.push_back(fmt::format("{} more without times", write::GroupDigits(row.untimed)));
   }
   const std::string& advice = tables.text(row.advice);
@@ -75,20 +75,36 @@ std::string Details(const Tables& tables, const GpuRow& row, const TableOptions&
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-std::string RowText(const Tables& tables, const GpuRow& row, uint64_t whole,
-                    const TableOptions& options) {
-  const Palette palette(options.terminal.color);
-  const double percent = PercentOf(row.total_ns, whole);
-  const std::string_view style = percent >= 100 * kHotShare ? palette.hot : std::string_view();
-  const std::string_view reset = style.empty() ? std::string_view() : palette.reset;
-  const int room = std::max(20, options.terminal.width - kNumbersWidth);
-  const std::string name = Printable(tables.text(row.short_name));
-  std::string text = fmt::format("{}{:>{}.1f}{}", style, percent, kShareWidth, reset);
-  text += PadLeft(write::GroupDigits(row.count), kCountWidth);
+/// What rows are sorted by, and shares are of: time, or the number where nobody asked for that.
+uint64_t WeightOf(const GpuTable& table, const GpuRow& row) {
+  return table.launches_only ? row.untimed : row.total_ns;
+}
+
+uint64_t WholeOf(const GpuTable& table) {
+  return table.launches_only ? table.count : table.total_ns;
+}
+
+std::string NumbersText(const GpuTable& table, const GpuRow& row) {
+  if (table.launches_only) return PadLeft(write::GroupDigits(row.untimed), kCountWidth);
+  std::string text = PadLeft(write::GroupDigits(row.count), kCountWidth);
   for (const uint64_t ns :
        {row.total_ns, static_cast<uint64_t>(row.mean_ns()), row.min_ns, row.max_ns}) {
     text += PadLeft(write::TimeText(ns), kTimeWidth);
   }
+  return text;
+}
+
+std::string RowText(const Tables& tables, const GpuTable& table, const GpuRow& row,
+                    const TableOptions& options) {
+  const Palette palette(options.terminal.color);
+  const double percent = PercentOf(WeightOf(table, row), WholeOf(table));
+  const std::string_view style = percent >= 100 * kHotShare ? palette.hot : std::string_view();
+  const std::string_view reset = style.empty() ? std::string_view() : palette.reset;
+  const int taken = kNumbersWidth - (table.launches_only ? kTimes * kTimeWidth : 0);
+  const int room = std::max(20, options.terminal.width - taken);
+  const std::string name = Printable(tables.text(row.short_name));
+  std::string text = fmt::format("{}{:>{}.1f}{}", style, percent, kShareWidth, reset);
+  text += NumbersText(table, row);
   text += fmt::format("{}{}{}{}\n", std::string(kGap, ' '), style,
                       CutNativeName(name, room, options.terminal.ellipsis), reset);
   constexpr int kIndent = kShareWidth + kGap;
@@ -98,11 +114,15 @@ std::string RowText(const Tables& tables, const GpuRow& row, uint64_t whole,
          fmt::format("{}{}{}{}", palette.faint, std::string(kIndent, ' '), details, palette.reset);
 }
 
-std::string HeadingRow(const Palette& palette) {
-  std::string text =
-      fmt::format("{}{:>{}}{:>{}}", palette.strong, "time %", kShareWidth, "count", kCountWidth);
-  for (const std::string_view heading : {"time", "mean", "min", "max"}) {
-    text += fmt::format("{:>{}}", heading, kTimeWidth);
+std::string HeadingRow(const GpuTable& table, const Palette& palette) {
+  std::string text(palette.strong);
+  if (table.launches_only) {
+    text += fmt::format("{:>{}}{:>{}}", "%", kShareWidth, "launches", kCountWidth);
+  } else {
+    text += fmt::format("{:>{}}{:>{}}", "time %", kShareWidth, "count", kCountWidth);
+    for (const std::string_view heading : {"time", "mean", "min", "max"}) {
+      text += fmt::format("{:>{}}", heading, kTimeWidth);
+    }
   }
   return text + fmt::format("{}kernel{}\n", std::string(kGap, ' '), palette.reset);
 }
@@ -110,21 +130,21 @@ std::string HeadingRow(const Palette& palette) {
 size_t CountShown(const GpuTable& table, const TableOptions& options) {
   if (options.top) return std::min<size_t>(*options.top, table.rows.size());
   const auto minor = std::ranges::find_if(table.rows, [&table](const GpuRow& row) {
-    return PercentOf(row.total_ns, table.total_ns) < kLeastShown;
+    return PercentOf(WeightOf(table, row), WholeOf(table)) < kLeastShown;
   });
   // Where nothing has any time all of it is of interest.
   const size_t worth =
-      table.total_ns == 0 ? table.rows.size() : static_cast<size_t>(minor - table.rows.begin());
+      WholeOf(table) == 0 ? table.rows.size() : static_cast<size_t>(minor - table.rows.begin());
   return std::min<size_t>(kMostRows, worth);
 }
 
 std::string Rest(const GpuTable& table, size_t shown) {
   if (shown >= table.rows.size()) return "";
   uint64_t rest = 0;
-  for (const GpuRow& row : std::span(table.rows).subspan(shown)) rest += row.total_ns;
+  for (const GpuRow& row : std::span(table.rows).subspan(shown)) rest += WeightOf(table, row);
   const size_t others = table.rows.size() - shown;
   return fmt::format("{:>{}.1f}  in {} other{}; --top {} shows all\n",
-                     PercentOf(rest, table.total_ns), kShareWidth, write::GroupDigits(others),
+                     PercentOf(rest, WholeOf(table)), kShareWidth, write::GroupDigits(others),
                      others == 1 ? "" : "s", table.rows.size());
 }
 
@@ -144,13 +164,14 @@ std::string FormatGpuTable(const RecordingSource& recording, const TableOptions&
   const GpuTable table = MakeGpuTable(recording, stream);
   const Palette palette(options.terminal.color);
   std::string out =
-      Wrap(fmt::format("What GPUs did: {}{}.", write::GpuSummary(table), DevicesText(recording)),
+      Wrap(fmt::format("{}: {}{}.", table.launches_only ? "What was put on GPUs" : "What GPUs did",
+                       write::GpuSummary(table), DevicesText(recording)),
            options.terminal.width, 2);
   if (table.rows.empty()) return out;
   const size_t shown = CountShown(table, options);
-  out += HeadingRow(palette);
+  out += HeadingRow(table, palette);
   for (const GpuRow& row : std::span(table.rows).first(shown)) {
-    out += RowText(recording.tables(), row, table.total_ns, options);
+    out += RowText(recording.tables(), table, row, options);
   }
   return out + Rest(table, shown);
 }

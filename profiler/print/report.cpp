@@ -13,7 +13,10 @@ std::string FormatReport(const Profile& profile, const ReportOptions& options) {
   const int width = options.table.terminal.width;
   const QualityOptions quality{width, options.of_a_part, options.cut_off};
   const bool is_of_gpu = options.table.mode == Mode::kGpu;
-  std::string text = options.with_table ? FormatTable(profile, options.table) + "\n" : "";
+  // Of functions by the time of their kernels, which there is not where nobody asked for it.
+  const bool has_times = !is_of_gpu || !recording.gpu()->quality.launches_only;
+  std::string text =
+      options.with_table && has_times ? FormatTable(profile, options.table) + "\n" : "";
   if (options.with_table && is_of_gpu) {
     text += FormatGpuTable(recording, options.table, options.thread) + "\n";
     const std::string idle = FormatGpuIdle(recording, options.table);

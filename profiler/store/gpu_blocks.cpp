@@ -61,6 +61,7 @@ void AppendGpuQuality(Bytes& out, const GpuRecord& record) {
   AppendVarint(out, record.spans_lost);
   AppendVarint(out, record.quality.captured);
   AppendVarint(out, record.quality.of_graphs);
+  AppendVarint(out, record.quality.launches_only ? 1 : 0);
 }
 
 /// Whether its spans have them.
@@ -413,6 +414,7 @@ Result<void> GpuDecoder::DecodeQuality(ByteSpan column) {
     record_.quality.captured = in.bytes().Varint();
     record_.quality.of_graphs = in.bytes().Varint();
   }
+  if (!in.empty()) record_.quality.launches_only = in.bytes().Varint() != 0;
   return in.ok() ? Result<void>{} : Corrupt("quality figures of a GPU that cannot be");
 }
 

@@ -73,7 +73,7 @@
 // alone, and rows, which build on definitions and kernels up to this block
 //   kGpuQuality      in the last block of a record, and no other: varint for each integer of
 //                    GpuQuality in the order of their declaration; varint source, a string; varint
-//                    spans lost, captured, of_graphs
+//                    spans lost, captured, of_graphs, launches_only
 //   kGpuDevices      varint number, name, multiprocessors
 //   kGpuKernels      u8 kind; varint name, short name; block and cluster, each three varints;
 //                    varint registers, static and dynamic shared memory

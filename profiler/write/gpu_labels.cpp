@@ -24,16 +24,30 @@ uint64_t Launched(const GpuQuality& quality) {
   return Less(calls, quality.failed + quality.captured);
 }
 
-/// Work without a record. Of graphs there may be more.
-uint64_t Missing(const GpuQuality& quality) {
+uint64_t WithoutTimes(const GpuRecord& record) {
+  uint64_t untimed = 0;
+  for (const GpuSum& sum : record.sums) untimed += sum.untimed;
+  return untimed;
+}
+
+/// Work without a record, of which graphs may have more; or launches that are in no sum.
+uint64_t Missing(const GpuRecord& record) {
+  const GpuQuality& quality = record.quality;
+  if (quality.launches_only) {
+    return Less(Launched(quality) + quality.graph_launches, WithoutTimes(record));
+  }
   const uint64_t recorded = Less(quality.records, quality.of_graphs);
   return std::max(quality.dropped, Less(Launched(quality), recorded));
 }
 
+/// What ought to have times and has none.
 uint64_t Untimed(const GpuRecord& record) {
-  uint64_t untimed = 0;
-  for (const GpuSum& sum : record.sums) untimed += sum.untimed;
-  return untimed;
+  return record.quality.launches_only ? 0 : WithoutTimes(record);
+}
+
+/// What the figures are of.
+uint64_t Seen(const GpuRecord& record) {
+  return record.quality.launches_only ? WithoutTimes(record) : record.quality.records;
 }
 
 /// More than 1 %; one or two of a short run say nothing of it.
@@ -42,11 +56,12 @@ bool IsMuch(uint64_t part, uint64_t whole) { return part > 2 && part > whole / 1
 /// Why it is not good; nullptr: it is. The first is the worst.
 const char* Reservation(const GpuRecord& record) {
   const GpuQuality& quality = record.quality;
-  if (Missing(quality) > 0) return "work missing";
+  const uint64_t seen = Seen(record);
+  if (Missing(record) > 0) return quality.launches_only ? "launches missing" : "work missing";
   if (Untimed(record) > 0) return "times missing";
-  if (IsMuch(quality.unmatched, quality.records)) return "launches not seen";
-  if (IsMuch(quality.overflowed, quality.records)) return "too much to tell apart";
-  if (quality.records == 0) return "nothing recorded";
+  if (IsMuch(quality.unmatched, seen)) return "launches not seen";
+  if (IsMuch(quality.overflowed, seen)) return "too much to tell apart";
+  if (seen == 0) return quality.launches_only ? "nothing launched" : "nothing recorded";
   return nullptr;
 }
 
@@ -56,8 +71,10 @@ std::vector<std::string> Shortcomings(const GpuRecord& record) {
   const auto add = [&all](uint64_t count, std::string_view what) {
     if (count > 0) all.push_back(fmt::format("{} {}", GroupDigits(count), what));
   };
-  const uint64_t missing = Missing(quality);
-  if (missing > 0) {
+  const uint64_t missing = Missing(record);
+  if (missing > 0 && quality.launches_only) {
+    all.push_back(Counted(missing, "launch is in no figure", "launches are in no figure"));
+  } else if (missing > 0) {
     all.push_back(fmt::format("{}{} not recorded, and in no figure",
                               quality.graph_launches > 0 ? "at least " : "",
                               Counted(missing, "work was", "works were")));
@@ -70,7 +87,12 @@ std::vector<std::string> Shortcomings(const GpuRecord& record) {
   return all;
 }
 
-std::string RecordsText(const GpuQuality& quality) {
+std::string RecordsText(const GpuRecord& record) {
+  const GpuQuality& quality = record.quality;
+  if (quality.launches_only) {
+    return Counted(Seen(record), "launch", "launches") +
+           " counted, and nobody asked what the device did";
+  }
   const std::string recorded = Counted(quality.records, "work recorded", "works recorded");
   const std::string launches = Counted(Launched(quality), "launch", "launches");
   if (quality.graph_launches == 0) return fmt::format("{}, of {}", recorded, launches);
@@ -132,21 +154,23 @@ std::string_view GpuIdleCauseName(GpuIdleCause cause) {
 
 std::string GpuSummary(const GpuTable& table) {
   constexpr std::string_view kSeveral[] = {"kernels", "copies", "sets"};
+  const std::string_view launched = table.launches_only ? " launched" : "";
   std::vector<std::string> parts;
   for (size_t i = 0; i < table.kinds.size(); ++i) {
     const GpuKindSum& kind = table.kinds[i];
     if (kind.count == 0) continue;
+    const std::string counted =
+        Counted(kind.count, GpuKindName(static_cast<GpuWorkKind>(i)), kSeveral[i]);
     parts.push_back(
-        fmt::format("{} in {}", TimeText(kind.total_ns),
-                    Counted(kind.count, GpuKindName(static_cast<GpuWorkKind>(i)), kSeveral[i])));
+        table.launches_only ? counted : fmt::format("{} in {}", TimeText(kind.total_ns), counted));
   }
-  return parts.empty() ? "nothing" : fmt::format("{}", fmt::join(parts, ", "));
+  return parts.empty() ? "nothing" : fmt::format("{}{}", fmt::join(parts, ", "), launched);
 }
 
 Verdict JudgeGpu(const GpuRecord& record) {
   const GpuQuality& quality = record.quality;
-  const uint64_t all = std::max(Launched(quality), quality.records);
-  const uint64_t in_doubt = std::max({Missing(quality), Untimed(record), quality.unmatched});
+  const uint64_t all = std::max(Launched(quality), Seen(record));
+  const uint64_t in_doubt = std::max({Missing(record), Untimed(record), quality.unmatched});
   if (IsMuch(in_doubt, all)) return Verdict::kDoubtful;
   return Reservation(record) == nullptr ? Verdict::kGood : Verdict::kFair;
 }
@@ -159,7 +183,7 @@ std::string GpuQualityLine(const GpuRecord& record, const Tables& tables) {
       verdict == Verdict::kGood
           ? "good"
           : fmt::format("{} ({})", verdict == Verdict::kFair ? "fair" : "doubtful", reservation);
-  line += "; " + RecordsText(quality);
+  line += "; " + RecordsText(record);
   const std::vector<std::string> shortcomings = Shortcomings(record);
   line += shortcomings.empty() ? "; nothing is missing"
                                : fmt::format("; {}", fmt::join(shortcomings, "; "));

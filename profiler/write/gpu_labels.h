@@ -21,7 +21,8 @@ std::string_view GpuIdleCauseName(GpuIdleCause cause);
 /// What it means, for people.
 std::string_view GpuIdleCauseText(GpuIdleCause cause);
 
-/// "1.23 s in 20,500 kernels, 3 ms in 12 copies"; "nothing" where there is none.
+/// "1.23 s in 20,500 kernels, 3 ms in 12 copies"; where nobody asked for times, "20,500 kernels, 12
+/// copies launched"; "nothing" where there is none.
 std::string GpuSummary(const GpuTable& table);
 
 /// kGood: all that was launched was recorded, with what launched it; kFair: up to 1 % is missing or

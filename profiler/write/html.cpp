@@ -219,6 +219,8 @@ void WriteMetadata(const Profile& profile, JsonWriter& json) {
   json.Field("startMs", metadata.start_unix_ns / 1'000'000);
   json.Field("cpus", metadata.cpu_count).Field("native", metadata.native);
   json.Field("cpuTime", profile.has_cpu_time);
+  const GpuRecord* const gpu = profile.recording->gpu();
+  json.Field("launchesOnly", gpu != nullptr && gpu->quality.launches_only);
   json.Field("gpu", profile.with_streams != nullptr).EndObject();
 }
 

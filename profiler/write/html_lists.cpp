@@ -39,6 +39,7 @@ class Lists {
       : recording_(recording), tables_(recording.tables()), json_(json) {}
 
   void WriteKernels();
+  void WriteLaunches(const GpuTable& table);
   void WriteIdle(const GpuIdleTable& table);
   void WriteWaits(const GpuIdleTable& table);
   Result<void> WriteMeanwhile();
@@ -137,6 +138,7 @@ std::string ShapeText(const GpuRow& row) {
 void Lists::WriteKernels() {
   const GpuTable table = MakeGpuTable(recording_);
   if (table.rows.empty()) return;
+  if (table.launches_only) return WriteLaunches(table);
   Begin("Kernels", true, GpuSummary(table), table.total_ns,
         {{"Count", "count", "How often a GPU did it"},
          {"Time", "share", "Of all that GPUs did"},
@@ -150,6 +152,19 @@ void Lists::WriteKernels() {
     if (const std::string& advice = tables_.text(row.advice); !advice.empty())
       hint += "\n" + advice;
     WriteRow(hint, 0, row.count, row.total_ns, static_cast<uint64_t>(row.mean_ns()),
+             std::string_view(tables_.text(row.short_name)), PlaceOf(row.line));
+  }
+  End();
+}
+
+void Lists::WriteLaunches(const GpuTable& table) {
+  Begin("Launches", true, GpuSummary(table), table.count,
+        {{"Count", "count", "How often it was put on a GPU"},
+         {"Share", "share", "Of all that was put on GPUs"},
+         {"Kernel", "name"},
+         {"Launched at", "place", "The line of Python that launched most of it"}});
+  for (const GpuRow& row : table.rows) {
+    WriteRow(tables_.text(row.name), 0, row.untimed, row.untimed,
              std::string_view(tables_.text(row.short_name)), PlaceOf(row.line));
   }
   End();

@@ -52,6 +52,7 @@ class GpuJson {
     const GpuQuality& quality = record_.quality;
     json_.NewLine().Key("quality").BeginObject();
     json_.Field("line", GpuQualityLine(record_, tables_));
+    json_.Field("launches_only", quality.launches_only);
     json_.Field("kernel_launches", quality.kernel_launches);
     json_.Field("graph_launches", quality.graph_launches);
     json_.Field("copies", quality.copies).Field("sets", quality.sets);
@@ -157,7 +158,8 @@ class GpuJson {
       if (!json_.ok()) return;
       json_.NewLine().BeginObject();
       WriteFrames("frames", sum.stack);
-      json_.Field("kernel", sum.kernel).Field("device", sum.device).Field("stream", sum.stream);
+      json_.Field("kernel", sum.kernel).Field("device", sum.device);
+      if (sum.stream != GpuSum::kNoStream) json_.Field("stream", sum.stream);
       json_.Field("count", sum.count).Field("untimed", sum.untimed);
       json_.Field("total_ns", sum.total_ns).Field("min_ns", sum.min_ns);
       json_.Field("max_ns", sum.max_ns).Field("bytes", sum.bytes);

@@ -17,7 +17,11 @@ Result<void> CheckTimeline(Format format, const RecordingSource& recording) {
         FormatName(format));
   }
   return FailWithHint(
-      ErrorCode::kInvalidArgument, "Trace the program again: pystrobe trace --timeline.",
+      ErrorCode::kInvalidArgument,
+      HasCalls(recording.metadata())
+          ? "Trace the program again: pystrobe trace --timeline."
+          : "Trace the program: pystrobe trace --timeline; or, for a GPU's work, record it again "
+            "with Profiler(gpu=True, timeline=True), or pystrobe run --gpu.",
       "{} holds when each call was made, which this recording does not tell", FormatName(format));
 }
 

@@ -14,6 +14,7 @@
 #include "gpu/kernel_sums.h"
 #include "gpu/occupancy.h"
 #include "profiler/base/hash_map.h"
+#include "pyext/launch/python_paths.h"
 
 namespace pystrobe::launch {
 namespace {
@@ -32,8 +33,9 @@ GpuWorkKind ToKind(gpu::WorkKind kind) {
 
 class Translator {
  public:
-  Translator(const gpu::KernelSums& from, Tables& tables, GpuRecord& to)
-      : from_(from), tables_(tables), to_(to) {}
+  /// `unknown`: name of the path of kUnknownOrigin.
+  Translator(const gpu::KernelSums& from, std::string_view unknown, Tables& tables, GpuRecord& to)
+      : from_(from), unknown_(unknown), tables_(tables), to_(to) {}
 
   void Add(size_t number) {
     const gpu::SumKey& key = from_.key(number);
@@ -44,6 +46,7 @@ class Translator {
     added.stack = StackOf(key);
     added.kernel = KernelOf(key);
     added.device = key.device;
+    static_assert(GpuSum::kNoStream == gpu::kNoStream);
     added.stream = key.stream;
     added.count = sum.count;
     added.untimed = sum.untimed;
@@ -74,7 +77,7 @@ class Translator {
 
  private:
   StackId StackOf(const gpu::SumKey& key) {
-    const StackId launch = key.origin == gpu::kUnknownOrigin ? PushName(kEmptyStack, kLaunchNotSeen)
+    const StackId launch = key.origin == gpu::kUnknownOrigin ? PushName(kEmptyStack, unknown_)
                                                              : StackId{key.origin.path};
     if (!key.captured) return launch;
     return tables_.PushAll(PushName(launch, kGraph), StackId{*key.captured});
@@ -127,6 +130,7 @@ class Translator {
   }
 
   const gpu::KernelSums& from_;
+  const std::string_view unknown_;
   Tables& tables_;
   GpuRecord& to_;
   HashMap<uint32_t, uint32_t> numbers_;  // of sums, here by there
@@ -207,21 +211,26 @@ std::string VersionText(uint32_t version) {
 
 }  // namespace
 
-void AddRecords(const gpu::CuptiSession& session, Tables& tables, GpuRecord& record) {
-  session.Read([&](const gpu::KernelSums& sums) {
-    Translator translator(sums, tables, record);
+void AddRecords(const gpu::CuptiSession& session, FunctionRef<void()> settle, Tables& tables,
+                GpuRecord& record) {
+  const gpu::CuptiFacts facts = session.Facts();
+  // Every launch was seen that is counted where it is launched.
+  const std::string_view unknown = facts.launches_only ? kOtherPaths : kLaunchNotSeen;
+  session.Read([&](const gpu::KernelSums& sums, const gpu::IdleTime& idle) {
+    settle();
+    Translator translator(sums, unknown, tables, record);
     for (size_t number = 0; number < sums.size(); ++number) translator.Add(number);
     for (const gpu::WorkSpan& span : sums.Spans()) translator.Add(span);
     record.spans_lost = sums.spans_lost();
     record.quality.overflowed = sums.overflowed();
+    AddIdleTime(idle, record);
   });
-  session.ReadIdle([&](const gpu::IdleTime& idle) { AddIdleTime(idle, record); });
   AddDevices(tables, record);
-  const gpu::CuptiFacts facts = session.Facts();
   const auto launches = [&](gpu::LaunchKind kind) {
     return facts.launches.launches[static_cast<size_t>(kind)];
   };
   GpuQuality& quality = record.quality;
+  quality.launches_only = facts.launches_only;
   quality.kernel_launches = launches(gpu::LaunchKind::kKernel);
   quality.graph_launches = launches(gpu::LaunchKind::kGraph);
   quality.copies = launches(gpu::LaunchKind::kCopy);
@@ -245,9 +254,9 @@ void AddRecords(const gpu::CuptiSession& session, Tables& tables, GpuRecord& rec
   quality.source = tables.Intern(source);
 }
 
-void AddTrouble(const Error& error, Tables& tables, GpuRecord& record) {
-  record.quality.source = tables.Intern(
-      fmt::format("{}; at the end: {}", tables.text(record.quality.source), error.message));
+void AddRemark(std::string_view remark, Tables& tables, GpuRecord& record) {
+  StringId& source = record.quality.source;
+  source = tables.Intern(fmt::format("{}; {}", tables.text(source), remark));
 }
 
 }  // namespace pystrobe::launch

@@ -2,7 +2,9 @@
 #include "pyext/launch/gpu_trace.h"
 
 #include <Python.h>
+#include <fmt/format.h>
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -86,12 +88,25 @@ GpuWorkOfProcess GpuTrace::Stop() {
     sums = session_->RangeSums();
   }
   work.tables = paths_.End();
-  AddRecords(*session_, work.tables, work.record);
-  if (!done) AddTrouble(done.error(), work.tables, work.record);
+  AddRecords(*session_, [] {}, work.tables, work.record);
+  if (!done) AddRemark("at the end: " + done.error().message, work.tables, work.record);
   if (ranges_ != nullptr) {
     work.ranges = RangeTrace::ToRecord(ranges_->Stop(end), sums, work.tables);
   }
   session_.reset();
+  return work;
+}
+
+// What is being done is told with what follows, if there is more to come.
+GpuWorkOfProcess GpuTrace::SoFar() const {
+  GpuWorkOfProcess work{.begin = begin_};
+  const Nanoseconds duration = MonotonicNow() - begin_;
+  work.record.quality.duration_ns = duration.count();
+  AddRecords(*session_, [&] { work.tables = paths_.Copy(); }, work.tables, work.record);
+  work.record.spans.clear();
+  AddRemark(fmt::format("of the first {:.1f} s alone, as the program was cut short",
+                        std::chrono::duration<double>(duration).count()),
+            work.tables, work.record);
   return work;
 }
 

@@ -41,6 +41,9 @@ class GpuTrace {
   /// Waits for all devices, and ends. Once. What could not be had of the end, a device that failed
   /// say, is told in GpuQuality::source; the rest is there all the same.
   GpuWorkOfProcess Stop();
+  /// What it would tell if the program ended now, without ranges, and without a timeline: should
+  /// nothing come after it. Not during Restart or Stop. [any thread; without the GIL]
+  GpuWorkOfProcess SoFar() const;
 
  private:
   GpuTrace(PythonPaths& paths, std::unique_ptr<gpu::CuptiSession> session, size_t max_spans);

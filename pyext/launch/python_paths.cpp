@@ -109,6 +109,11 @@ Tables PythonPaths::End() {
   return ended != nullptr ? std::move(ended->tables) : Tables();
 }
 
+Tables PythonPaths::Copy() {
+  const std::lock_guard lock(mutex_);
+  return session_ != nullptr ? session_->tables.Copy() : Tables();
+}
+
 gpu::LaunchOrigin PythonPaths::Current() noexcept {
   const uint32_t session = sessions_.load(std::memory_order_acquire);
   const gpu::LaunchOrigin origin = Origin();

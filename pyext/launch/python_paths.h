@@ -49,6 +49,8 @@ class PythonPaths final : public gpu::LaunchPath {
   Result<void> Begin();
   /// No more; what was found. After Begin. [GIL held]
   Tables End();
+  /// What was found so far. After Begin. [any thread; without the GIL]
+  Tables Copy();
 
   gpu::LaunchOrigin Current() noexcept override;
 

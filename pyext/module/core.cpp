@@ -103,6 +103,7 @@ void DefineOwnSampler(py::module_& module) {
              return reason ? std::optional(reason->message) : std::nullopt;
            })
       .def("whole", &OwnSampler::whole)
+      .def("watch_gpu", &OwnSampler::WatchGpu, py::arg("trace"))
       .def("end", &OwnSampler::End, py::call_guard<py::gil_scoped_release>())
       .def(
           "set_gpu",

@@ -53,15 +53,15 @@ class GpuDicts {
 
   py::dict QualityDict() const {
     const GpuQuality& quality = record_.quality;
-    return py::dict("line"_a = ToStr(write::GpuQualityLine(record_, tables_)),
-                    "kernel_launches"_a = quality.kernel_launches,
-                    "graph_launches"_a = quality.graph_launches, "copies"_a = quality.copies,
-                    "sets"_a = quality.sets, "failed"_a = quality.failed,
-                    "captured"_a = quality.captured, "records"_a = quality.records,
-                    "unmatched"_a = quality.unmatched, "of_graphs"_a = quality.of_graphs,
-                    "dropped"_a = quality.dropped, "overflowed"_a = quality.overflowed,
-                    "duration_ns"_a = quality.duration_ns, "own_cpu_ns"_a = quality.own_cpu_ns,
-                    "source"_a = Text(quality.source));
+    return py::dict(
+        "line"_a = ToStr(write::GpuQualityLine(record_, tables_)),
+        "launches_only"_a = quality.launches_only, "kernel_launches"_a = quality.kernel_launches,
+        "graph_launches"_a = quality.graph_launches, "copies"_a = quality.copies,
+        "sets"_a = quality.sets, "failed"_a = quality.failed, "captured"_a = quality.captured,
+        "records"_a = quality.records, "unmatched"_a = quality.unmatched,
+        "of_graphs"_a = quality.of_graphs, "dropped"_a = quality.dropped,
+        "overflowed"_a = quality.overflowed, "duration_ns"_a = quality.duration_ns,
+        "own_cpu_ns"_a = quality.own_cpu_ns, "source"_a = Text(quality.source));
   }
 
   py::list ListDevices() const {
@@ -104,12 +104,16 @@ class GpuDicts {
     return list;
   }
 
+  static std::optional<uint32_t> StreamOf(const GpuSum& sum) {
+    return sum.stream == GpuSum::kNoStream ? std::nullopt : std::optional(sum.stream);
+  }
+
   py::list ListSums() {
     py::list list;
     for (const GpuSum& sum : record_.sums) {
       list.append(py::dict(
           "frames"_a = PlacesOf(sum.stack), "kernel"_a = sum.kernel, "device"_a = sum.device,
-          "stream"_a = sum.stream, "count"_a = sum.count, "untimed"_a = sum.untimed,
+          "stream"_a = StreamOf(sum), "count"_a = sum.count, "untimed"_a = sum.untimed,
           "total_ns"_a = sum.total_ns, "min_ns"_a = sum.min_ns, "max_ns"_a = sum.max_ns,
           "bytes"_a = sum.bytes, "last_grid"_a = Three(sum.last_grid),
           "buckets"_a = py::tuple(py::cast(sum.buckets)),

@@ -27,10 +27,12 @@ using launch::GpuWorkOfProcess;
 using launch::PythonPaths;
 using launch::RangeTrace;
 
-std::unique_ptr<GpuTrace> Start(std::vector<std::string> library_paths, size_t max_spans) {
+std::unique_ptr<GpuTrace> Start(std::vector<std::string> library_paths, size_t max_spans,
+                                bool records) {
   gpu::CuptiOptions options;
   options.library_paths = std::move(library_paths);
   options.sums.max_spans = max_spans;
+  options.records = records;
   return ValueOrRaise(GpuTrace::Start(options));
 }
 
@@ -73,7 +75,7 @@ void DefineGpuTrace(py::module_& module) {
   const py::class_<GpuWorkOfProcess> work(module, "GpuWork");
   DefineRangeTrace(module);
   py::class_<GpuTrace>(module, "GpuTrace")
-      .def(py::init(&Start), py::arg("library_paths"), py::arg("max_spans"))
+      .def(py::init(&Start), py::arg("library_paths"), py::arg("max_spans"), py::arg("records"))
       .def("restart", &GpuTrace::Restart)
       .def("stop", &GpuTrace::Stop);
   module.def(

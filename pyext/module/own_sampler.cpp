@@ -5,15 +5,27 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <span>
 #include <utility>
 
+#include "profiler/base/clock.h"
 #include "profiler/base/thread.h"
 #include "pyext/module/gpu_work.h"
 
 namespace pystrobe::pyext {
 
-/// Hands all on, and at the end what a GPU did.
+namespace {
+
+// What is kept of a GPU is all of it each time: ever more seldom, the file has no more than three
+// times the last.
+constexpr Nanoseconds kShortestTurn = std::chrono::seconds(2);
+constexpr Nanoseconds kLongestTurn = std::chrono::hours(1);
+
+}  // namespace
+
+/// Hands all on, and now and then and at the end what a GPU did.
 class OwnSampler::Sink final : public RecordingSink {
  public:
   explicit Sink(OwnSampler& owner) : owner_(owner), to_(*owner.recorder_) {}
@@ -21,7 +33,8 @@ class OwnSampler::Sink final : public RecordingSink {
   Result<void> Begin(const Metadata& metadata) override { return to_.Begin(metadata); }
   Result<void> Append(const Tables& tables, std::span<const pystrobe::Sample> samples,
                       const Quality& so_far) override {
-    return to_.Append(tables, samples, so_far);
+    if (auto done = to_.Append(tables, samples, so_far); !done) return done;
+    return owner_.KeepGpu();
   }
   Result<void> Finish(const Tables& tables, const Quality& quality) override {
     if (const auto gpu = owner_.TakeGpu()) {
@@ -93,11 +106,21 @@ void OwnSampler::Main() {
 }
 
 Result<void> OwnSampler::Sample() {
+  watched_since_ = MonotonicNow();
+  keep_at_ = watched_since_ + kShortestTurn;
   Sink sink(*this);
   if (by_cpu_ != nullptr) return by_cpu_->Run(sink, stop_);
   const auto ended = by_wall_->Run(sink, stop_, [](const remote::Progress&) { return true; });
   if (!ended) return std::unexpected(ended.error());
   return {};
+}
+
+Result<void> OwnSampler::KeepGpu() {
+  const Nanoseconds now = MonotonicNow();
+  if (watched_ == nullptr || now < keep_at_) return {};
+  auto done = AppendWork(watched_->SoFar(), *recorder_);
+  keep_at_ = now + std::clamp((now - watched_since_) / 2, kShortestTurn, kLongestTurn);
+  return done;
 }
 
 void OwnSampler::End() {

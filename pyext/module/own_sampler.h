@@ -44,6 +44,9 @@ class OwnSampler {
   /// Returns when every thread there is is watched, by wall time the first look made; or fails.
   /// Once.
   Result<void> Start();
+  /// What a GPU does until End is kept in the recording now and then, for the case that it is cut
+  /// off. Before Start; `trace` runs until End has returned.
+  void WatchGpu(const launch::GpuTrace& trace) { watched_ = &trace; }
   /// Ends the sampling; the recording is open for SetGpu until Stop. After Start.
   void End();
   /// What a GPU did meanwhile, to be in the recording. Before Stop.
@@ -66,6 +69,7 @@ class OwnSampler {
   Result<ScopedFd> OpenRecording() const;
   void Main();
   Result<void> Sample();
+  Result<void> KeepGpu();
   std::optional<launch::GpuWorkOfProcess> TakeGpu();
   void Join();
 
@@ -75,6 +79,9 @@ class OwnSampler {
   std::unique_ptr<store::Recorder> recorder_;
   std::atomic<bool> stop_{false};
   std::thread thread_;
+  // Of the thread, once it is started.
+  const launch::GpuTrace* watched_ = nullptr;
+  Nanoseconds watched_since_{}, keep_at_{};
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -69,7 +69,7 @@ class GpuSum:
 
     frames: tuple[StackFrame, ...]  #: where it was launched, root first; none: not in Python
     device: int
-    stream: int
+    stream: int | None  #: None: not known
     kind: WorkKind
     name: str
     short_name: str
@@ -156,6 +156,7 @@ class GpuQuality:
     """How far the figures of a GPU can be trusted."""
 
     line: str  #: the sentence that every report shows
+    launches_only: bool  #: nobody asked what the device did: sums have no times, and no records
     kernel_launches: int  #: calls of the driver, as the next three
     graph_launches: int
     copies: int

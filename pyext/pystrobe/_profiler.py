@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, overload
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, Union, overload
 
 from pystrobe import _core
 from pystrobe._errors import Error, InvalidArgumentError
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 ProfilerMode = Literal["cpu", "wall", "gpu"]
 ProfilerThreads = Literal["all", "current"]
+#: What is told of a GPU.
+ProfilerGpu = Union[bool, Literal["launches"]]
 
 _MODES = ("cpu", "wall", "gpu")
 _THREADS = ("all", "current")
+_GPU = (False, True, "launches")
 _DEFAULT_RATE = 1000.0
 _DEFAULT_MAX_OVERHEAD = 0.01
 _HIGHEST_RATE = 1_000_000.0
@@ -70,6 +73,9 @@ class Profiler:
     GPU, or another profiler has CUPTI, a warning says so, and the rest is sampled; ``mode="gpu"``
     raises :class:`GpuError` then.
 
+    ``gpu="launches"`` counts what each call puts on a GPU, and how long threads wait for it, and
+    does not ask the GPU: it has no times of kernels and no idle time, and is meant to be left on.
+
     With a ``schedule`` some steps of a loop are recorded, and :meth:`step` tells where one ends:
 
     >>> schedule = gpu.schedule(wait=1, warmup=1, active=2, repeat=1)
@@ -91,7 +97,7 @@ class Profiler:
         and the debug information of the files, inlined functions included where there is some.
     :param threads: ``"all"``; or ``"current"``, by CPU time: no thread but the one that starts the
         profiler.
-    :param gpu: what a GPU does, too.
+    :param gpu: what a GPU does, too; ``"launches"``: what it was given to do.
     :param timeline: with a GPU, keep each work by itself, the last million, for
         :meth:`export_chrome_trace`. Without, they are summed up and take no more memory with time.
     :param schedule: what is done in the step of a number; of :func:`pystrobe.gpu.schedule`, or of
@@ -108,7 +114,7 @@ class Profiler:
         max_overhead: float | None = None,
         native: bool = False,
         threads: ProfilerThreads = "all",
-        gpu: bool = False,
+        gpu: ProfilerGpu = False,
         timeline: bool = False,
         schedule: Callable[[int], Any] | None = None,
         on_trace_ready: Callable[[Profiler], object] | None = None,
@@ -157,12 +163,19 @@ class Profiler:
         self._max_overhead = max_overhead
         self._native = native
         self._threads: ProfilerThreads = threads
-        self._gpu = gpu or mode == "gpu"
+        if gpu not in _GPU:
+            raise InvalidArgumentError(f"gpu={gpu!r}", "True, False or 'launches'")
+        self._gpu = bool(gpu) or mode == "gpu"
+        self._records = gpu != "launches"
         if self._gpu:
             # NVTX looks for a tool when a library calls it first, which may be soon.
             import pystrobe.gpu  # noqa: F401
         if timeline and not self._gpu:
             raise InvalidArgumentError("timeline=True without a GPU", "it is for gpu=True")
+        if timeline and not self._records:
+            raise InvalidArgumentError(
+                "timeline=True with gpu='launches'", "when work ran is told with gpu=True alone"
+            )
         if schedule is not None and not callable(schedule):
             raise InvalidArgumentError(
                 f"the schedule is {schedule!r}", "it is called with the number of each step"
@@ -243,6 +256,8 @@ class Profiler:
             _core.__version__,
             self._fd,
         )
+        if self._trace is not None:
+            self._trace.watch_with(sampler)
         try:
             sampler.start()
         except BaseException:
@@ -265,7 +280,7 @@ class Profiler:
         from pystrobe.gpu._trace import Trace, begin_or_warn
 
         begin = Trace if self._mode == "gpu" else begin_or_warn
-        return begin(timeline=self._timeline)
+        return begin(timeline=self._timeline, records=self._records)
 
     def step(self) -> None:
         """A step of the schedule has ended, and the next one begins. Where that is another thing to
@@ -430,7 +445,7 @@ def enable(
     max_overhead: float | None = None,
     native: bool = False,
     threads: ProfilerThreads = "all",
-    gpu: bool = False,
+    gpu: ProfilerGpu = False,
 ) -> None: ...
 @overload
 def enable(*, mode: Literal["trace"], builtins: bool = False, engine: Engine = "auto") -> None: ...

@@ -127,6 +127,8 @@ class Tracer:
         self._timeline = bool(timeline)
         self._max_depth = _depth(max_depth)
         self._clock = clock
+        if gpu not in (False, True):
+            raise InvalidArgumentError(f"gpu={gpu!r}", "True or False")
         self._gpu = gpu
         if gpu:
             # NVTX looks for a tool when a library calls it first, which may be soon.

@@ -5,10 +5,10 @@ says so.
 For programs that are hard to launch or to change otherwise. The variable holds settings, with
 commas between them, or just ``1``:
 
-``mode=cpu`` or ``mode=wall``, ``rate=HZ``, ``max_overhead=SHARE``, ``native=1``
+``mode=cpu``, ``mode=wall`` or ``mode=gpu``, ``rate=HZ``, ``max_overhead=SHARE``, ``native=1``
     as :class:`pystrobe.Profiler` has them.
 ``gpu=1``, ``timeline=1``
-    as both have them.
+    as both have them; ``gpu=launches`` as the first.
 ``mode=trace``, ``engine=NAME``, ``builtins=1``, ``max_depth=N``, ``clock=NAME``
 ``include=GLOB;GLOB``, ``exclude=GLOB``, ``stdlib=0``
     as :class:`pystrobe.Tracer` has them. In a pattern ``%2c``, ``%3b`` and ``%25`` stand for ``,``,
@@ -35,6 +35,7 @@ from pystrobe._errors import Error, InvalidArgumentError
 VARIABLE = "PYSTROBE_ENABLE"
 _NUMBERS = {"rate": float, "max_overhead": float, "fd": int, "max_depth": int}
 _FLAGS = ("native", "gpu", "builtins", "stdlib", "timeline")
+_MORE_VALUES = {"gpu": ("launches",)}
 _WORDS = ("mode", "engine", "clock", "output")
 _LISTS = ("include", "exclude")
 #: Of either way, what does not concern the other.
@@ -58,9 +59,12 @@ def parse(text: str) -> dict[str, Any]:
         elif key in _LISTS:
             settings[key] = [_decoded(part) for part in value.split(";")]
         elif key in _FLAGS:
-            if value not in ("0", "1"):
-                raise InvalidArgumentError(f"{VARIABLE}: {key} is {value!r}", "it is 0 or 1")
-            settings[key] = value == "1"
+            words = _MORE_VALUES.get(key, ())
+            if value not in ("0", "1", *words):
+                raise InvalidArgumentError(
+                    f"{VARIABLE}: {key} is {value!r}", f"it is {' or '.join(('0', '1', *words))}"
+                )
+            settings[key] = value if value in words else value == "1"
         elif key in _NUMBERS:
             try:
                 settings[key] = _NUMBERS[key](value)

@@ -441,6 +441,11 @@ EXPORT CUptiResult CUPTIAPI cuptiGetGraphNodeId(CUgraphNode node, uint64_t* numb
   return CUPTI_SUCCESS;
 }
 
+EXPORT CUptiResult CUPTIAPI cuptiGetDeviceId(CUcontext, uint32_t* device) {
+  *device = 0;
+  return CUPTI_SUCCESS;
+}
+
 EXPORT CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t* time) {
   BEGIN();
   *time = static_cast<uint64_t>(ReadClock(CLOCK_REALTIME));

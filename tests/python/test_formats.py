@@ -257,6 +257,7 @@ def test_the_schema_knows_every_field(
     with_times_only = {"median_at_least_ns", "median_at_most_ns"}
     within_another_range_only = {"ranges", "parent"}
     in_python_only = {"frame"}
+    where_work_is_recorded_only = {"stream"}
     not_of_all = (
         with_c_functions_only
         | with_cpu_time_only
@@ -265,6 +266,7 @@ def test_the_schema_knows_every_field(
         | with_times_only
         | within_another_range_only
         | in_python_only
+        | where_work_is_recorded_only
     )
 
     def close(schema: Any) -> Any:

@@ -316,7 +316,7 @@ def test_a_second_trace_is_refused_and_leaves_the_first_alone() -> None:
             many(10)
             compared = gpu.compare({"leaf": leaf}, max_noise=1, min_seconds=0)
             try:
-                pystrobe._core.GpuTrace([], 0)
+                pystrobe._core.GpuTrace([], 0, True)
             except pystrobe.GpuError as error:
                 refused = error.message
             many(5)
@@ -451,6 +451,60 @@ def test_a_script_is_profiled_as_it_is(verb: str, pystrobe: Pystrobe, tmp_path: 
     assert {f.name: f.total.gpu_ns for f in report.functions}["work"] == 1_000_000
     kernels = [e for e in json.loads(trace.read_text())["traceEvents"] if e.get("cat") == "kernel"]
     assert [event["dur"] for event in kernels] == [20.0] * 50
+
+
+KILLED = """
+import os, signal, time
+import gpu_program as t
+
+def work():
+    for _ in range(10):
+        t.launch(20)
+    time.sleep(0.01)
+
+t.begin()
+end = time.monotonic() + 4.5
+while time.monotonic() < end:
+    work()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("option", ["--gpu", "--gpu-launches"])
+def test_of_a_script_that_is_killed_there_is_what_was_kept(
+    option: str, pystrobe: Pystrobe, tmp_path: Path
+) -> None:
+    script, recording = tmp_path / "a.py", tmp_path / "a.strobe"
+    script.write_text(KILLED)
+    variables = {**os.environ, "PYTHONPATH": str(HERE), "LD_LIBRARY_PATH": str(MOCK)}
+    arguments = (option, "--python", sys.executable, "-o", str(recording), str(script))
+    done = pystrobe.run("run", *arguments, env=variables)
+    assert done.code == 128 + 9
+    gpu = pystrobe_read(str(recording)).gpu
+    assert gpu is not None
+    kept = [work for work in gpu.sums if any(f.function == "work" for f in work.frames)]
+    assert sum(work.count + work.untimed for work in kept) > 200
+    assert "alone, as the program was cut short" in gpu.quality.line
+    assert gpu.quality.duration_ns > 2e9
+    assert "kernels" in done.err, "and it is shown"
+
+
+def test_what_is_kept_meanwhile_is_not_told_beside_the_whole() -> None:
+    line, counts = traced(
+        """
+        with pystrobe.Profiler(gpu=True) as profiler:
+            many(100)
+            t.synchronize()
+            end = time.monotonic() + 3.5
+            while time.monotonic() < end:
+                pass
+            many(20)
+        gpu = profiler.profile.gpu
+        print(json.dumps([gpu.quality.line, [work.count for work in gpu.sums]]))
+        """
+    )
+    assert "cut short" not in line
+    assert sorted(counts) == [20, 100]
 
 
 def test_a_script_is_sampled_all_the_same_without_a_gpu(pystrobe: Pystrobe, tmp_path: Path) -> None:

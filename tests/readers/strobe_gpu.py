@@ -147,9 +147,12 @@ class GpuRecord:
         for idle, begin, end, tid in self.gaps:
             out.append(f"gpu gap idle {idle} begin {begin} end {end} tid {tid}")
         known = len(GPU_COUNTERS)
-        numbers, (source, lost, *of_graphs) = self.quality[:known], self.quality[known:]
-        if any(of_graphs):
-            out.append("gpu graphs captured {} records {}".format(*of_graphs))
+        numbers, (source, lost, *later) = self.quality[:known], self.quality[known:]
+        captured, of_graphs, launches_only = [*later, 0, 0, 0][:3]
+        if captured + of_graphs > 0:
+            out.append(f"gpu graphs captured {captured} records {of_graphs}")
+        if launches_only:
+            out.append("gpu launches only")
         counters = " ".join(f"{name} {n}" for name, n in zip(GPU_COUNTERS, numbers))
         source = to.string_id(texts[source])
         out.append(f"gpu quality {counters} source {source} spans lost {lost}")

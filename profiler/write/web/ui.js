@@ -96,6 +96,7 @@ class Page {
   whyEmpty() {
     if (this.profile.threads.length === 0) return 'The recording has no samples.';
     if (this.mode === 'cpu') return 'These threads used no CPU time. Wall time shows where they waited.';
+    if (this.mode === 'gpu' && this.profile.meta.launchesOnly) return 'Launches were counted, and not timed: they have a list of their own.';
     if (this.mode === 'gpu') return 'Nothing was seen that took any time of a GPU.';
     if (this.mode === 'gil') return 'These threads were never seen holding the interpreter\'s lock.';
     return 'No time was recorded for these threads.';

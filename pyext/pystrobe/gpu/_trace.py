@@ -57,18 +57,19 @@ class Trace:
     """From its making until :meth:`stop`.
 
     :param timeline: of each work when it was, and when it was launched; of each range when it was.
+    :param records: ``False``: launches alone are counted; nobody is asked what became of them.
     :param of_gpu: ``False``: ranges alone, which need no GPU.
     :raises GpuError: there is no driver or no CUPTI, or another profiler has it.
     """
 
-    def __init__(self, *, timeline: bool, of_gpu: bool = True) -> None:
+    def __init__(self, *, timeline: bool, records: bool = True, of_gpu: bool = True) -> None:
         spans = _SPANS if timeline else 0
         self._trace: _core.GpuTrace | _core.RangeTrace
         self._watched: list[WatchedBackward | WatchedProfiler] = []
         self._imports: WhenImported | None = None
         self._watch_lock = threading.RLock()  # a signal's handler may stop what watches
         if of_gpu:
-            self._trace = _core.GpuTrace(library_paths(), spans)
+            self._trace = _core.GpuTrace(library_paths(), spans, records)
             self._watched = [WatchedBackward(), WatchedProfiler()]
             self._imports = WhenImported(MODULES, self._watch)
         else:
@@ -83,6 +84,12 @@ class Trace:
         """Waits for the devices, and ends."""
         self.restore()
         return self._trace.stop()
+
+    def watch_with(self, sampler: _core.OwnSampler) -> None:
+        """What it tells is kept in the sampler's recording now and then. It goes on until the
+        sampler has ended."""
+        if isinstance(self._trace, _core.GpuTrace):
+            sampler.watch_gpu(self._trace)
 
     def drop(self) -> None:
         """Ends; what was seen is of no interest."""
@@ -110,11 +117,11 @@ class Trace:
         self.restore()
 
 
-def begin_or_warn(*, timeline: bool) -> Trace | None:
+def begin_or_warn(*, timeline: bool, records: bool = True) -> Trace | None:
     """A trace beside something else, which goes on without where there can be none: then of ranges
     alone."""
     try:
-        return Trace(timeline=timeline)
+        return Trace(timeline=timeline, records=records)
     except GpuError as error:
         text = f"the GPU is not profiled: {error}"
         warnings.warn(text, RuntimeWarning, stacklevel=_level_of_the_caller())

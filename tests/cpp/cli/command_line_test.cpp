@@ -70,6 +70,11 @@ TEST(CommandLine, HelpOffersNothingThatIsRefused) {
   EXPECT_THAT(help("report"), HasSubstr("--gpu"));
   EXPECT_THAT(help("attach"), Not(HasSubstr("gpu")));
   EXPECT_THAT(Refusal({"attach", "7", "--mode", "gpu"}), HasSubstr("do not tell what a GPU did"));
+  const auto twice = ParseCommandLine(Words{"run", "--gpu", "--mode", "gpu", "a.py"});
+  ASSERT_FALSE(twice);
+  EXPECT_THAT(twice.error().hint, HasSubstr("'report FILE --gpu' shows that alone"));
+  EXPECT_THAT(Refusal({"run", "--gpu-launches", "-o", "x.trace.json", "a.py"}),
+              HasSubstr("which --gpu-launches does not tell"));
   EXPECT_THAT(Refusal({"attach", "7", "--gpu"}), HasSubstr("no option '--gpu'"));
   EXPECT_THAT(Refusal({"trace", "--mode", "gpu", "a.py"}), HasSubstr("'gpu' is not known"));
   EXPECT_THAT(Refusal({"report", "a.strobe", "--gpu", "--mode", "cpu"}),

@@ -70,7 +70,7 @@ TEST(CuptiBounds, TenMillionLaunchesTakeNoMoreMemoryThanOneMillion) {
   EXPECT_EQ(facts.records, kAll);
   EXPECT_EQ(facts.unmatched, 0U);
   EXPECT_EQ(facts.dropped, 0U);
-  session->Read([&](const KernelSums& sums) {
+  session->Read([&](const KernelSums& sums, const IdleTime&) {
     EXPECT_EQ(sums.count(), kAll);
     EXPECT_EQ(sums.total_ns(), kAll * 1'000);
     EXPECT_GT(sums.overflowed(), 0U);
@@ -95,7 +95,7 @@ TEST(CuptiBounds, AChildOfForkLeavesCuptiAlone) {
   if (child == 0) {
     const uint64_t calls = cupti.Calls();
     bool good = session->Stop().has_value();
-    good &= !session->Read([](const KernelSums&) {});
+    good &= !session->Read([](const KernelSums&, const IdleTime&) {});
     good &= session->Facts().records == 0;
     const auto started = CuptiSession::Start({}, path);
     good &= !started && started.error().message.find("fork") != std::string::npos;

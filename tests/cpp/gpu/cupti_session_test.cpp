@@ -65,7 +65,7 @@ class CuptiSessionTest : public testing::Test {
   /// All sums of something.
   std::vector<Entry> Entries() const {
     std::vector<Entry> entries;
-    EXPECT_TRUE(session_->Read([&](const KernelSums& sums) {
+    EXPECT_TRUE(session_->Read([&](const KernelSums& sums, const IdleTime&) {
       for (size_t i = 0; i < sums.size(); ++i) {
         if (sums.sum(i).count + sums.sum(i).untimed == 0) continue;
         entries.push_back({sums.key(i), sums.kernels().name(sums.key(i).kernel), sums.sum(i)});
@@ -113,7 +113,7 @@ TEST_F(CuptiSessionTest, ATimelineHasWhenAndWhereEachWasLaunched) {
   driver_.Synchronize();
   const Nanoseconds after = MonotonicNow();
   Stop();
-  ASSERT_TRUE(session_->Read([&](const KernelSums& sums) {
+  ASSERT_TRUE(session_->Read([&](const KernelSums& sums, const IdleTime&) {
     const auto spans = sums.Spans();
     ASSERT_EQ(spans.size(), 1U);
     ASSERT_TRUE(spans[0].launch);
@@ -232,7 +232,7 @@ TEST_F(CuptiSessionTest, TimesAreOfTheMonotonicClock) {
   driver_.Synchronize();
   const int64_t after = MonotonicNow().count();
   Stop();
-  session_->Read([&](const KernelSums& sums) {
+  session_->Read([&](const KernelSums& sums, const IdleTime&) {
     ASSERT_EQ(sums.Spans().size(), 10U);
     // The clocks are read a moment apart.
     constexpr int64_t kMoment = 20'000'000;
@@ -301,7 +301,7 @@ TEST_F(CuptiSessionTest, WhatTheDeviceWaitedForIsToldByPath) {
   session_->NoMoreWaits();
   driver_.Synchronize();
   Stop();
-  ASSERT_TRUE(session_->ReadIdle([](const IdleTime& idle) {
+  ASSERT_TRUE(session_->Read([](const KernelSums&, const IdleTime& idle) {
     std::map<std::tuple<IdleCause, uint32_t, uint32_t>, uint64_t> found;
     for (size_t i = 0; i < idle.size(); ++i) {
       if (idle.key(i).cause == IdleCause::kLaunch || idle.sum(i).count == 0) continue;
@@ -379,7 +379,8 @@ TEST_F(CuptiSessionTest, WhereCuptiDoesNotTellItsTimeRecordsHaveNone) {
   ASSERT_EQ(Entries().size(), 1U);
   EXPECT_EQ(Entries()[0].sum.untimed, 3U);
   EXPECT_EQ(Entries()[0].sum.count, 0U);
-  session_->Read([](const KernelSums& sums) { EXPECT_TRUE(sums.Spans().empty()); });
+  session_->Read(
+      [](const KernelSums& sums, const IdleTime&) { EXPECT_TRUE(sums.Spans().empty()); });
 }
 
 TEST_F(CuptiSessionTest, OneLookAtItsTimeIsEnough) {
@@ -421,7 +422,7 @@ TEST_F(CuptiSessionTest, WhatThereIsNoBufferForIsCounted) {
   options_.buffers = 2;
   options_.buffer_bytes = 16 << 10;
   Start();
-  session_->Read([&](const KernelSums&) { cupti_.Launch("kernel", 1'000); });
+  session_->Read([&](const KernelSums&, const IdleTime&) { cupti_.Launch("kernel", 1'000); });
   Stop();
   const CuptiFacts facts = session_->Facts();
   EXPECT_GT(facts.dropped, 500U);

@@ -152,6 +152,7 @@ struct GoldenRecording {
     gpu_.quality.failed = 1;
     gpu_.quality.captured = 7;
     gpu_.quality.of_graphs = 8;
+    gpu_.quality.launches_only = true;
     gpu_.quality.unmatched = 2;
     gpu_.quality.dropped = 3;
     gpu_.quality.overflowed = 4;

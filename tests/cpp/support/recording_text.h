@@ -140,6 +140,7 @@ inline std::string ToText(const GpuRecord& record) {
   if (q.captured + q.of_graphs > 0) {
     text += fmt::format("gpu graphs captured {} records {}\n", q.captured, q.of_graphs);
   }
+  if (q.launches_only) text += "gpu launches only\n";
   text += fmt::format(
       "gpu quality kernels {} graphs {} copies {} sets {} failed {} records {} unmatched {} "
       "dropped {} overflowed {} duration {} own_cpu {} source {} spans lost {}\n",

@@ -10,6 +10,7 @@ namespace pystrobe::write {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using testing::MemoryRecording;
 using ::testing::Not;
@@ -62,6 +63,28 @@ TEST_F(GpuLabelsTest, WhatIsMissingIsTold) {
   EXPECT_EQ(JudgeGpu(record_), Verdict::kDoubtful);
   record_.quality.failed = 114;
   EXPECT_THAT(Line(), AllOf(StartsWith("good; "), HasSubstr("; 114 launches failed")));
+}
+
+TEST_F(GpuLabelsTest, LaunchesAreEnoughWhereNobodyAskedForMore) {
+  GpuQuality& quality = record_.quality;
+  quality.launches_only = true;
+  quality.records = 0;
+  for (GpuSum& sum : record_.sums) {
+    sum = {.stack = sum.stack, .kernel = sum.kernel, .stream = GpuSum::kNoStream};
+    sum.untimed = 1;
+  }
+  record_.sums[0].untimed = 2'114 + 3 - (record_.sums.size() - 1);
+  quality.graph_launches = 3;
+  EXPECT_THAT(Line(), StartsWith("good; 2,117 launches counted, and nobody asked what the device "
+                                 "did; nothing is missing; own CPU"));
+  EXPECT_THAT(GpuSummary(MakeGpuTable(recording_)),
+              AllOf(HasSubstr(" kernels, "), EndsWith(" launched"), Not(HasSubstr(" in "))));
+  ++quality.kernel_launches;
+  EXPECT_THAT(Line(), AllOf(StartsWith("fair (launches missing)"),
+                            HasSubstr("; 1 launch is in no figure")));
+  record_.sums.clear();
+  quality = {.launches_only = true};
+  EXPECT_THAT(Line(), StartsWith("fair (nothing launched); 0 launches counted"));
 }
 
 TEST_F(GpuLabelsTest, WhatGraphsDidIsNoneOfTheLaunches) {
