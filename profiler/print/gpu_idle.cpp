@@ -26,6 +26,7 @@ constexpr int kNumbersWidth = kShareWidth + kCountWidth + 3 * kTimeWidth + kGap;
 /// Cells of a path at least, and what a line has beside it: a gap, brackets, numbers of lines.
 constexpr int kLeastPath = 12;
 constexpr int kPathsOwn = 20;
+constexpr int kLeastName = 20;
 constexpr uint32_t kMostRows = 10;
 constexpr size_t kMostWaits = 5;
 constexpr size_t kMostMeanwhile = 8;
@@ -45,11 +46,13 @@ class Places {
     return frame ? WithLines(*frame, LineOf(*frame)) : "no Python";
   }
 
-  /// "train (app.py:12 to 34)"
+  /// "in train (app.py:12 to 34)". One line may be of two calls of its function: then it was the
+  /// caller who did something else.
   std::string Between(const GpuIdleRow& row) const {
     if (!row.from || !row.to) return "no common Python caller";
     const std::string from = LineOf(*row.from), to = LineOf(*row.to);
-    return WithLines(*row.from, from == to ? from : fmt::format("{} to {}", from, to));
+    if (from == to) return "from one launch to the next by " + WithLines(*row.from, from);
+    return "in " + WithLines(*row.from, fmt::format("{} to {}", from, to));
   }
 
  private:
@@ -64,7 +67,10 @@ class Places {
         CutPath(Printable(ShortPath(tables_.text(function.file), options_.directory)),
                 std::max(kLeastPath, options_.terminal.width - kNumbersWidth - kPathsOwn),
                 options_.terminal.ellipsis);
-    const std::string name = Printable(write::FunctionName(function, tables_));
+    const std::string name =
+        CutStart(Printable(write::FunctionName(function, tables_)),
+                 std::max(kLeastName, options_.terminal.width - kNumbersWidth - kGap),
+                 options_.terminal.ellipsis);
     if (path.empty()) return name;
     return fmt::format("{} ({}{}{})", name, path, lines.empty() ? "" : ":", lines);
   }
@@ -83,7 +89,7 @@ std::string WhyText(const GpuIdleRow& row, const Places& places) {
     case GpuIdleCause::kWait:
       return fmt::format("{}: in {}", why, places.Text(row.from));
     case GpuIdleCause::kHost:
-      return fmt::format("{}: in {}", why, places.Between(row));
+      return fmt::format("{}: {}", why, places.Between(row));
     case GpuIdleCause::kUnknown:
       return std::string(why);
   }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
+#include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <string_view>
 
 #include "profiler/base/proc.h"
+#include "profiler/base/scoped_fd.h"
 #include "sampler/remote/doctor.h"
 
 namespace pystrobe::remote {
@@ -30,14 +33,17 @@ std::optional<Check> CheckGpu(const std::string& root) {
   const auto version = ReadSmallFile(root + "/proc/driver/nvidia/version");
   if (!version) return std::nullopt;
   Check check{.name = "GPU", .seen = "NVIDIA driver " + VersionIn(*version)};
-  if (access((root + "/dev/nvidiactl").c_str(), R_OK | W_OK) == 0) {
+  // Tried: a container may have the node, and not be let at it.
+  const ScopedFd device(open((root + "/dev/nvidiactl").c_str(), O_RDWR | O_CLOEXEC));
+  const int error = errno;
+  if (device.valid()) {
     check.meaning =
         "what a program's own CUDA is good for it tells itself: python3 -c 'from pystrobe import "
         "gpu; print(gpu.why_not() or gpu.devices())'";
     return check;
   }
   check.state = CheckState::kWarn;
-  if (errno == ENOENT) {
+  if (error == ENOENT) {
     check.meaning = "there is no /dev/nvidiactl: no program here can use the GPU";
     check.cure = "In a container: start it with the GPU, as 'docker run --gpus all' does.";
   } else {

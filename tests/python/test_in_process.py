@@ -140,7 +140,7 @@ def test_an_interpreter_without_the_package_is_told(pystrobe: Pystrobe, program:
     )
     assert done.returncode == 1
     assert "nothing was recorded inside the program" in done.stderr
-    assert "import pystrobe" in done.stderr
+    assert "/usr/bin/python3 -m pip install DIRECTORY" in done.stderr
 
 
 def test_an_old_recording_is_not_taken_for_this_one(pystrobe: Pystrobe, program: Path) -> None:

@@ -73,6 +73,7 @@ TEST(CommandLine, HelpOffersNothingThatIsRefused) {
   const auto twice = ParseCommandLine(Words{"run", "--gpu", "--mode", "gpu", "a.py"});
   ASSERT_FALSE(twice);
   EXPECT_THAT(twice.error().hint, HasSubstr("'report FILE --gpu' shows that alone"));
+  EXPECT_THAT(Refusal({"run", "--gpu", "--gpu-launches", "a.py"}), HasSubstr("leaves out"));
   EXPECT_THAT(Refusal({"run", "--gpu-launches", "-o", "x.trace.json", "a.py"}),
               HasSubstr("which --gpu-launches does not tell"));
   EXPECT_THAT(Refusal({"attach", "7", "--gpu"}), HasSubstr("no option '--gpu'"));
@@ -396,9 +397,9 @@ TEST(CommandToRun, FindsThePackagesOwnInterpreterWhereItIsNeeded) {
 
 TEST(CureInside, NamesTheInterpreter) {
   RunOptions options;
-  EXPECT_THAT(CureInside(options, "/opt/my python"), HasSubstr("'/opt/my python' -c"));
+  EXPECT_THAT(CureInside(options, "/opt/my python"), HasSubstr("'/opt/my python' -m pip"));
   options.is_command = true;
-  EXPECT_THAT(CureInside(options, "gunicorn"), HasSubstr("python3 -c"));
+  EXPECT_THAT(CureInside(options, "gunicorn"), HasSubstr("python3 -m pip"));
 }
 
 }  // namespace

@@ -81,6 +81,17 @@ TEST_F(DoctorGpuTest, AContainerWithoutTheDevicesIsToldHowToGetThem) {
   EXPECT_THAT(check->cure, HasSubstr("--gpus all"));
 }
 
+TEST_F(DoctorGpuTest, ADeviceThatMayNotBeOpenedIsNotThere) {
+  Write("proc/driver/nvidia/version",
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54  Thu");
+  fs::create_directory(root_ / "dev/nvidiactl");  // for root too
+  const auto check = Look();
+  ASSERT_TRUE(check);
+  EXPECT_EQ(check->state, CheckState::kWarn);
+  EXPECT_EQ(check->seen, "NVIDIA driver 550.54");
+  EXPECT_THAT(check->cure, HasSubstr("group"));
+}
+
 TEST(Doctor, AProcessThatIsNoPythonFailsWithItsName) {
   const std::vector<Check> checks = CheckProcess(getpid());  // this test program
   const Check* interpreter = Named(checks, "interpreter");
