@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/activity_buffers.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -90,8 +88,7 @@ void ActivityBuffers::GiveBack(const Filled& filled) {
 }
 
 void ActivityBuffers::Reclaim() {
-  // Pages that were given back are zero when they are touched next.
-  madvise(memory_.data(), memory_.capacity(), MADV_DONTNEED);
+  memory_.Zero();
   filled_.store(0, std::memory_order_relaxed);
   declined_.store(0, std::memory_order_relaxed);
   spare_bytes_.store(0, std::memory_order_relaxed);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/launch_moments.h"
 
-#include <sys/mman.h>
-
 #include <atomic>
 
 #include "gpu/launch_ring.h"
@@ -40,9 +38,6 @@ std::optional<LaunchMoment> LaunchMoments::Find(uint32_t correlation) const {
   return LaunchMoment{.time_ns = static_cast<int64_t>(time), .tid = static_cast<uint32_t>(whose)};
 }
 
-void LaunchMoments::Clear() {
-  // Pages that were given back are zero when they are touched next.
-  madvise(slots_.data(), LaunchRing::kSlots * sizeof(Slot), MADV_DONTNEED);
-}
+void LaunchMoments::Clear() { slots_.Zero(); }
 
 }  // namespace pystrobe::gpu

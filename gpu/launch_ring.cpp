@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/launch_ring.h"
 
-#include <sys/mman.h>
-
 #include <atomic>
 #include <bit>
 
@@ -44,9 +42,6 @@ std::optional<LaunchOrigin> LaunchRing::Find(uint32_t correlation) const {
                       .range = static_cast<uint32_t>(found >> kRangeShift) & kMaxRange};
 }
 
-void LaunchRing::Clear() {
-  // Pages that were given back are zero when they are touched next.
-  madvise(slots_.data(), kSlots * sizeof(uint64_t), MADV_DONTNEED);
-}
+void LaunchRing::Clear() { slots_.Zero(); }
 
 }  // namespace pystrobe::gpu

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/range_instances.h"
 
-#include <sys/mman.h>
-
 #include "gpu/range_nodes.h"
 
 namespace pystrobe::gpu {
@@ -33,8 +31,7 @@ Result<RangeInstances> RangeInstances::Make() {
 }
 
 void RangeInstances::Clear(size_t slots) {
-  // Pages that were given back are zero when they are touched next.
-  madvise(slots_.data(), kSlots * sizeof(Slot), MADV_DONTNEED);
+  slots_.Zero();
   mask_ = static_cast<uint32_t>(slots - 1);
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/range_nodes.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -33,9 +31,8 @@ RangeNodes::RangeNodes(LazyArray<Node> nodes, LazyArray<uint32_t> index)
 
 void RangeNodes::Clear(size_t max) {
   const std::lock_guard lock(*mutex_);
-  // Pages that were given back are zero when they are touched next.
-  madvise(index_.data(), kPlaces * sizeof(uint32_t), MADV_DONTNEED);
-  madvise(nodes_.data(), kMaxNodes * sizeof(Node), MADV_DONTNEED);
+  index_.Zero();
+  nodes_.Zero();
   names_.clear();
   max_ = std::min(max, kMaxNodes);
   nodes_[kOther] = {.parent = kNone, .name = &names_.emplace_back(kOtherName)};

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -51,6 +52,13 @@ class LazyArray {
     return true;
   }
   void clear() { size_ = 0; }
+  /// All bytes zero again, and the memory given back, which it is not where it is locked
+  /// (mlockall).
+  void Zero() {
+    if (madvise(data_, capacity_ * sizeof(T), MADV_DONTNEED) != 0) {
+      std::memset(data_, 0, capacity_ * sizeof(T));
+    }
+  }
   /// At most capacity(). New elements are what was there before.
   void resize(size_t size) { size_ = size; }
 

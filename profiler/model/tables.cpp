@@ -2,6 +2,7 @@
 #include "profiler/model/tables.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace pystrobe {
 namespace {
@@ -80,12 +81,24 @@ std::vector<FrameId> Tables::FramesOf(StackId id) const {
   return frames;
 }
 
+// In this order: what a definition refers to is there before it.
+bool Tables::Follow(const Tables& from, size_t most) {
+  const auto left = [&most](bool is_left) { return is_left && most > 0 && most-- > 0; };
+  while (left(strings_.size() < from.strings_.size())) Intern(from.strings_[strings_.size()]);
+  while (left(functions_.size() < from.functions_.size())) {
+    Intern(from.functions_[functions_.size()]);
+  }
+  while (left(frames_.size() < from.frames_.size())) Intern(from.frames_[frames_.size()]);
+  while (left(stacks_.size() < from.stacks_.size())) {
+    const StackNode& node = from.stacks_[stacks_.size()];
+    Push(node.parent, node.frame);
+  }
+  return most > 0;
+}
+
 Tables Tables::Copy() const {
   Tables copy;
-  for (const std::string& text : strings_) copy.Intern(text);
-  for (const Function& function : functions_) copy.Intern(function);
-  for (const Frame& frame : frames_) copy.Intern(frame);
-  for (size_t i = 1; i < stacks_.size(); ++i) copy.Push(stacks_[i].parent, stacks_[i].frame);
+  copy.Follow(*this, std::numeric_limits<size_t>::max());
   for (const Thread& thread : threads_) copy.AddThread(thread);
   return copy;
 }

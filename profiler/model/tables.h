@@ -98,6 +98,9 @@ class Tables {
 
   /// The same definitions by the same ids, to be added to.
   Tables Copy() const;
+  /// Takes over what `from` has and this has not, but for threads: of this, which has nothing else,
+  /// the ids stay those of `from`. At most so many definitions; false: there are more.
+  bool Follow(const Tables& from, size_t most);
 
  private:
   struct FunctionHash {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pyext/launch/forward_paths.h"
 
-#include <sys/mman.h>
-
 #include <atomic>
 #include <bit>
 
@@ -52,9 +50,6 @@ std::optional<uint32_t> ForwardPaths::Find(NodeNumber node, uint32_t session) co
   return path;
 }
 
-void ForwardPaths::Clear() {
-  // Pages that were given back are zero when they are touched next.
-  madvise(slots_.data(), kSlots * sizeof(uint64_t), MADV_DONTNEED);
-}
+void ForwardPaths::Clear() { slots_.Zero(); }
 
 }  // namespace pystrobe::launch

@@ -43,6 +43,29 @@ TEST(TranslateRanges, ChangesNamesAlone) {
   EXPECT_EQ(to.stack_count(), 1) << "without what is not used";
 }
 
+TEST(TablesFollow, TakesWhatIsNewALittleAtATime) {
+  Tables tables, copy;
+  const auto push = [&](StackId stack, const char* name, uint32_t line) {
+    const Function function{tables.Intern(name), tables.Intern("app.py"), line};
+    return tables.Push(stack, tables.Intern(Frame{tables.Intern(function), line}));
+  };
+  StackId top = push(push(kEmptyStack, "main", 1), "work", 2);
+  int turns = 0;
+  while (!copy.Follow(tables, 3)) ++turns;
+  EXPECT_GE(turns, 2);
+  top = push(push(top, "more", 3), "main", 1);
+  ASSERT_TRUE(copy.Follow(tables, 100));
+  EXPECT_EQ(copy.stack_count(), tables.stack_count());
+  EXPECT_EQ(copy.FramesOf(top), tables.FramesOf(top));
+  for (const FrameId frame : tables.FramesOf(top)) {
+    const auto name_in = [&](const Tables& in) {
+      return in.text(in.function(in.frame(frame).function).name);
+    };
+    EXPECT_EQ(name_in(copy), name_in(tables));
+  }
+  EXPECT_TRUE(copy.Follow(tables, 1)) << "there is no more";
+}
+
 TEST(TablesCopy, HasTheSameIdsAndGrowsByItself) {
   Tables tables;
   MakeGpuExample(tables);
