@@ -1,27 +1,33 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a profiler of kernels costs a program that launches them: launch_cost.py PROFILER [WORK...]
+"""What profilers of kernels cost a program that launches them: launch_cost.py [PROFILER...]
 
-Blocks of each work before it was ever used; then with it and after it, in turn. Prints JSON: for
-each work the median before in microseconds, and the ratios of the others to that.
+Of each with each work blocks before it was ever used; then with it and after it, in turn. Prints a
+line of JSON for each pair: profiler, work, and the median before in microseconds with the ratios of
+the others to that, or null where it could not be measured.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
 
-LAUNCHES = 20_000
+LAUNCHES = 10_000
 CYCLES = 7
+PATIENCE_S = 60.0  # for a pair
 DEPTHS = (3, 20, 60)
+# PyTorch may be loaded before; it must not have been used.
+FORK = multiprocessing.get_context("fork")
 
 
 def ours(**options: Any) -> AbstractContextManager[object]:
@@ -105,26 +111,21 @@ def add_at(depth: int) -> Callable[[], Callable[[], float]]:
 
 WORKS: dict[str, Callable[[], Callable[[], float]]] = {
     **{f"add, depth {depth}": add_at(depth) for depth in DEPTHS},
-    "step, bound by launches": lambda: steps_of(2, 32, 256, 100),
-    "step, bound by the GPU": lambda: steps_of(24, 512, 1024, 20),
+    "step, bound by launches": lambda: steps_of(2, 32, 256, 50),
+    "step, bound by the GPU": lambda: steps_of(24, 512, 1024, 10),
 }
 
 
-def plain_of(work: Callable[[], float]) -> float:
-    work()
-    return statistics.median(work() for _ in range(CYCLES))
-
-
-def cost_of(
-    profiler: Callable[[], AbstractContextManager[object]],
-    work: Callable[[], float],
-    plain: float,
-) -> dict[str, float]:
+def cost_of(profiler: str, work: str) -> dict[str, float]:
+    """To be measured where no profiler has been used: some leave launches slower for good."""
+    make, run = PROFILERS[profiler], WORKS[work]()
+    run()
+    plain = statistics.median(run() for _ in range(CYCLES))
     on, after = [], []
     for _ in range(CYCLES):
-        with profiler():
-            on.append(work() / plain)
-        after.append(work() / plain)
+        with make():
+            on.append(run() / plain)
+        after.append(run() / plain)
     return {
         "plain_us": plain,
         "on": statistics.median(on),
@@ -134,12 +135,31 @@ def cost_of(
     }
 
 
+def tell(profiler: str, work: str, to: Connection) -> None:
+    to.send(cost_of(profiler, work))
+
+
+def in_child(profiler: str, work: str) -> dict[str, float] | None:
+    """In a process of its own, which loads CUDA; PyTorch is loaded once. None: not measured."""
+    ours, theirs = FORK.Pipe(duplex=False)
+    child = FORK.Process(target=tell, args=(profiler, work, theirs))
+    child.start()
+    theirs.close()
+    try:
+        cost: dict[str, float] | None = ours.recv() if ours.poll(PATIENCE_S) else None
+    except EOFError:
+        cost = None  # why, the child has printed
+    child.kill()
+    child.join()
+    return cost
+
+
 def main() -> None:
-    profiler = PROFILERS[sys.argv[1]]
-    works = {name: WORKS[name]() for name in sys.argv[2:] or WORKS}
-    # Before any of it, in a process of its own: some profilers leave launches slower for good.
-    plain = {name: plain_of(work) for name, work in works.items()}
-    print(json.dumps({name: cost_of(profiler, works[name], plain[name]) for name in works}))
+    names = sys.argv[1:] or list(PROFILERS)
+    # Profilers in turn for each work, so that what changes meanwhile changes for all.
+    for work in WORKS:
+        for name in names:
+            print(json.dumps([name, work, in_child(name, work)]), flush=True)
 
 
 if __name__ == "__main__":

@@ -179,33 +179,22 @@ def prove_schedule() -> None:
     results["key averages"] = table
 
 
-def cost_of(profiler: str) -> dict[str, dict[str, float] | None]:
-    """In a process of its own; None where it cannot be had."""
-    command = [sys.executable, str(Path(__file__).parent / "launch_cost.py"), profiler]
-    why = ""
-    try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
-        lines = ended.stdout.strip().splitlines()
-        if ended.returncode == 0 and lines:
-            costs: dict[str, dict[str, float] | None] = json.loads(lines[-1])
-            print(f"{profiler}: {costs}", flush=True)
-            return costs
-        why = "".join(ended.stderr.strip().splitlines()[-1:])
-    except subprocess.TimeoutExpired as error:
-        why = str(error)
-    print(f"not measured: {profiler}: {why}", flush=True)
-    return dict.fromkeys(WORKS)
-
-
 def prove_cost() -> None:
-    rows: dict[str, dict[str, dict[str, float] | None]] = {}
+    rows: dict[str, dict[str, Any]] = {name: {} for name in PROFILERS}
     results["cost"] = rows
-    for name in PROFILERS:
-        rows[name] = cost_of(name)
+    program = str(Path(__file__).parent / "launch_cost.py")
+    with subprocess.Popen(
+        [sys.executable, program], stdout=subprocess.PIPE, text=True
+    ) as measuring:
+        assert measuring.stdout is not None
+        for line in measuring.stdout:
+            profiler, work, cost = json.loads(line)
+            rows[profiler][work] = cost
+            print(f"{profiler}, {work}: {cost or 'not measured'}", flush=True)
     for profiler, bars in MOST.items():
         for work in WORKS:
             most = next(bar for begin, bar in bars.items() if work.startswith(begin))
-            cost = rows[profiler][work]
+            cost = rows[profiler].get(work)
             check(
                 f"{profiler}, {work}: at most x{most}",
                 cost is not None and cost["on"] <= most,
