@@ -157,10 +157,11 @@ Result<Command> ParseRun(Words words) {
          "must have\nthe Python package pystrobe")
       ->group("Program");
   app.add_flag("--gpu", raw.with_gpu,
-               "What a GPU does, too, and which call asked for\nit; from inside, as --in-process")
+               "What a GPU does, too, and which call asked for\nit; from inside, as --in-process. "
+               "-o x.trace.json\nand .perfetto-trace have its timeline")
       ->group("Program");
   app.add_flag("--gpu-launches", raw.with_launches,
-               "Of that, what it was given to do alone,\nuntimed: it costs a launch little")
+               "What a GPU is given to do, counted and not\ntimed: it costs a launch less")
       ->group("Program");
   AddRecording(app, raw);
   const size_t count = CountOptionWords(app, words);
@@ -177,6 +178,9 @@ Result<Command> ParseRun(Words words) {
                  raw.python, options.program[0]);
   }
   if (auto taken = TakeRecord("run", raw, options); !taken) return std::unexpected(taken.error());
+  if (raw.with_gpu && raw.with_launches) {
+    return Usage("Leave one of them out.", "--gpu tells what --gpu-launches leaves out");
+  }
   options.record.gpu = raw.with_gpu || raw.with_launches;
   options.record.gpu_launches = raw.with_launches;
   if (auto fits = CheckSamples(options.record); !fits) return std::unexpected(fits.error());

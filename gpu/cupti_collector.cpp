@@ -134,13 +134,13 @@ void CuptiCollector::OnBegin(CUpti_CallbackId id, const CUpti_CallbackData& call
   const int64_t now_ns = is_wait || !tallies ? MonotonicNow().count() : 0;
   current_call = {.is_launch = kind.has_value(), .wait_begin_ns = is_wait ? now_ns : 0};
   if (!kind) return;
-  if (kind != LaunchKind::kGraph) counts_.Add(*kind);
-  if (tallies) current_call.tallied.period = tally_.period();
-  const LaunchOrigin origin = path_.load(std::memory_order_acquire)->Current();
   if (tallies) {
-    current_call.tallied.path = origin.path;
+    current_call.tallied.period = tally_.period();
+    current_call.tallied.path = path_.load(std::memory_order_acquire)->Current().path;
     return;
   }
+  if (kind != LaunchKind::kGraph) counts_.Add(*kind);
+  const LaunchOrigin origin = path_.load(std::memory_order_acquire)->Current();
   moments_.Put(call.correlationId, {.time_ns = now_ns, .tid = OwnTid()});
   ring_.Put(call.correlationId, origin);
 }
@@ -148,8 +148,14 @@ void CuptiCollector::OnBegin(CUpti_CallbackId id, const CUpti_CallbackData& call
 // What puts one thing on a device is counted with those that fail, to be held against the records.
 void CuptiCollector::OnEnd(CUpti_CallbackId id, const CUpti_CallbackData& call) {
   const CurrentCall ended = std::exchange(current_call, {});
+  // First: what follows is no part of the wait.
+  const int64_t now_ns = ended.wait_begin_ns != 0 ? MonotonicNow().count() : 0;
   const bool is_done = *static_cast<const CUresult*>(call.functionReturnValue) == CUDA_SUCCESS;
   const auto kind = KindOfLaunchCall(id);
+  const bool is_tallied = ended.tallied.period != 0;
+  // One that began before all was forgotten, or in another session, is in no figure.
+  if (is_tallied && ended.tallied.period != tally_.period()) return;
+  if (is_tallied && kind != LaunchKind::kGraph) counts_.Add(*kind);
   if (kind == LaunchKind::kGraph) {
     if (is_done && !ended.is_captured) counts_.Add(*kind);
   } else if (kind && !is_done) {
@@ -157,11 +163,10 @@ void CuptiCollector::OnEnd(CUpti_CallbackId id, const CUpti_CallbackData& call) 
   } else if (kind && ended.is_captured) {
     counts_.AddCaptured();
   }
-  const bool was_begun = ended.tallied.period != 0;
-  if (kind && is_done && was_begun && !ended.is_captured) Tally(call, *kind, ended.tallied);
+  if (is_tallied && is_done && !ended.is_captured) Tally(call, *kind, ended.tallied);
   if (ended.wait_begin_ns == 0 || !notes_waits_.load(std::memory_order_relaxed)) return;
   waits_.Put({.begin_ns = ended.wait_begin_ns,
-              .end_ns = MonotonicNow().count(),
+              .end_ns = now_ns,
               .tid = OwnTid(),
               .path = path_.load(std::memory_order_acquire)->Current().path});
 }

@@ -24,7 +24,8 @@
 namespace pystrobe::gpu {
 
 /// Its callbacks throw nothing, and in a child of fork() do nothing. Those of launches take no lock
-/// of ours and allocate nothing, but for those that are captured into a graph or waited for.
+/// of ours and allocate nothing, but for those that are captured into a graph or waited for, and
+/// where they are tallied those of a path and kernel that are new.
 class CuptiCollector {
  public:
   struct Options {

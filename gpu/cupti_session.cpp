@@ -28,6 +28,13 @@ constexpr std::array kGraphEvents{CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
                                   CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
                                   CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING};
 
+// Without records waits are told, and are of no use beside that.
+IdleOptions IdleOptionsOf(const CuptiOptions& options) {
+  IdleOptions idle = options.idle;
+  if (!options.records) idle.max_waits = 0;
+  return idle;
+}
+
 // Until it (CUDA 12.9) CUPTI crashes where it is given no buffer.
 constexpr uint32_t kTakesNoBuffer = 27;
 
@@ -44,7 +51,7 @@ class CuptiSession::Impl {
         flush_every_(std::max<Nanoseconds>(options.flush_every, std::chrono::milliseconds(1))),
         sum_options_(options.sums),
         sums_(options.sums),
-        idle_(options.idle),
+        idle_(IdleOptionsOf(options)),
         ranges_(options.ranges),
         decoder_(cupti, {collector.ring(), collector.graph_nodes(), collector.moments()},
                  {sums_, idle_, ranges_}) {}
@@ -56,10 +63,13 @@ class CuptiSession::Impl {
   CuptiFacts Facts() const;
   void Read(FunctionRef<void(const KernelSums&, const IdleTime&)> reader) const {
     const std::lock_guard lock(decode_mutex_);
-    if (records_ || tally_is_taken_) return reader(sums_, idle_);
-    KernelSums so_far(sum_options_);
-    AddTally(so_far);
-    reader(so_far, idle_);
+    if (is_whole_) return reader(sums_, idle_);
+    IdleTime idle = idle_;
+    idle.Finish();
+    if (records_) return reader(sums_, idle);
+    KernelSums sums(sum_options_);
+    AddTally(sums);
+    reader(sums, idle);
   }
   std::vector<RangeStreamSum> RangeSums() const {
     const std::lock_guard lock(decode_mutex_);
@@ -76,7 +86,7 @@ class CuptiSession::Impl {
   void Decode(const ActivityBuffers::Filled& filled);
   void NoteCpuTime();
   void TakeWaits();
-  void TakeTally();
+  void Close();
   void AddTally(KernelSums& to) const;
   CuptiFacts Counted() const;
 
@@ -89,7 +99,7 @@ class CuptiSession::Impl {
 
   const KernelSumsOptions sum_options_;
   mutable std::mutex decode_mutex_;  // of what follows, to the decoder
-  bool tally_is_taken_ = false;
+  bool is_whole_ = false;            // nothing is added any more
   KernelSums sums_;
   IdleTime idle_;
   RangeProjection ranges_;
@@ -210,9 +220,8 @@ Result<void> CuptiSession::Impl::End() {
   size_t dropped = 0;
   if (records_) {
     note(cupti_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped), "counting lost records");
-  } else {
-    TakeTally();
   }
+  Close();
   facts_ = Counted();
   facts_.dropped = dropped;
   // Without it each launch stays slower than it was.
@@ -266,11 +275,10 @@ void CuptiSession::Impl::TakeWaits() {
   for (const HostWait& wait : taken_) idle_.Add(wait);
 }
 
-// Once nothing is launched any more that it would count.
-void CuptiSession::Impl::TakeTally() {
+void CuptiSession::Impl::Close() {
   const std::lock_guard lock(decode_mutex_);
-  AddTally(sums_);
-  tally_is_taken_ = true;
+  if (!records_) AddTally(sums_);
+  is_whole_ = true;
 }
 
 void CuptiSession::Impl::AddTally(KernelSums& to) const {
@@ -280,7 +288,7 @@ void CuptiSession::Impl::AddTally(KernelSums& to) const {
                    .device = row.device,
                    .stream = kNoStream,
                    .origin = {.path = row.path}},
-                  row.count);
+                  row.count, row.is_of_several);
   }
 }
 
@@ -319,17 +327,21 @@ Result<std::unique_ptr<CuptiSession>> CuptiSession::Start(const CuptiOptions& op
   if (!driver_version) return std::unexpected(driver_version.error());
   const auto cupti = CuptiApi::Load(options.library_paths);
   if (!cupti) return std::unexpected(cupti.error());
-  const auto collector = CuptiCollector::Take({.count = options.buffers,
-                                               .bytes = options.buffer_bytes,
-                                               .spare = (*cupti)->version < kTakesNoBuffer,
-                                               .tallies = !options.records,
-                                               .cupti = *cupti},
-                                              path);
+  constexpr size_t kNoRecords = 4096;  // one buffer that nobody asks for
+  const auto collector =
+      CuptiCollector::Take({.count = options.records ? options.buffers : 1,
+                            .bytes = options.records ? options.buffer_bytes : kNoRecords,
+                            .spare = (*cupti)->version < kTakesNoBuffer,
+                            .tallies = !options.records,
+                            .cupti = *cupti},
+                           path);
   if (!collector) return std::unexpected(collector.error());
   auto impl = std::make_unique<Impl>(**cupti, *driver_version, **collector, options);
   if (auto done = impl->Start(); !done) return std::unexpected(done.error());
   return std::unique_ptr<CuptiSession>(new CuptiSession(std::move(impl)));
 }
+
+bool CuptiSession::IsInChild() { return CuptiCollector::IsInChild(); }
 
 CuptiSession::~CuptiSession() {
   if (CuptiCollector::IsInChild()) {

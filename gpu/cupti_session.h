@@ -2,9 +2,9 @@
 //
 // Every kernel, copy and set of this process, with the path of the call that launched it, by CUPTI.
 //
-// A launch pays for two callbacks of the driver's and for the record that CUPTI makes; records are
-// read on a thread of our own. While it runs no other profiler can use CUPTI; once it is stopped,
-// launches cost what they did before.
+// A launch pays for two callbacks of the driver's and, unless CuptiOptions::records says no, for
+// the record that CUPTI makes; records are read on a thread of our own. While it runs no other
+// profiler can use CUPTI; once it is stopped, launches cost what they did before.
 #pragma once
 
 #include <cstddef>
@@ -72,6 +72,9 @@ class CuptiSession {
   /// Stops. In a child of fork() it does nothing.
   ~CuptiSession();
 
+  /// Of a process that has had a session: there is nothing to be had of CUDA or of one.
+  static bool IsInChild();
+
   /// Starts over: what has begun on the device until now counts for nothing. What is launched and
   /// has not begun does, so synchronise before. In a child of fork() it does nothing.
   void Restart();
@@ -86,9 +89,8 @@ class CuptiSession {
   Result<void> Stop();
 
   CuptiFacts Facts() const;
-  /// Holds up the reading of records meanwhile; `reader` calls nothing of this. When devices had
-  /// nothing to do is told of all the time once it is stopped. False, without a call, in a child of
-  /// fork().
+  /// What there is so far, or of all once it is stopped. Holds up the reading of records meanwhile;
+  /// `reader` calls nothing of this. False, without a call, in a child of fork().
   bool Read(FunctionRef<void(const KernelSums&, const IdleTime&)> reader) const;
   /// What was launched in ranges. In a child of fork() there is nothing.
   std::vector<RangeStreamSum> RangeSums() const;

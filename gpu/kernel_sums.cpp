@@ -43,9 +43,9 @@ void KernelSums::Clear() {
   }
 }
 
-void KernelSums::AddUntimed(const GpuWork& work, uint64_t count) {
+void KernelSums::AddUntimed(const GpuWork& work, uint64_t count, bool is_of_several) {
   const uint32_t number = SumOf(work);
-  if (number < kWorkKinds) overflowed_ += count;
+  if (is_of_several || number < kWorkKinds) overflowed_ += count;
   sums_[number].untimed += count;
 }
 

@@ -66,8 +66,9 @@ class KernelSums {
   explicit KernelSums(const KernelSumsOptions& options);
 
   void Add(const GpuWork& work);
-  /// So many like it, of which nobody knows when they ran.
-  void AddUntimed(const GpuWork& work, uint64_t count);
+  /// So many like it, of which nobody knows when they ran. `is_of_several`: of what there was no
+  /// room to tell apart.
+  void AddUntimed(const GpuWork& work, uint64_t count, bool is_of_several);
   /// As if nothing had been added.
   void Clear();
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/launch_tally.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -16,7 +14,7 @@ namespace {
 constexpr int kDeviceShift = 32;
 constexpr int kNameShift = 48;
 constexpr int kKindShift = 62;
-static_assert(LaunchTally::kMaxNames <= 1 << (kKindShift - kNameShift));
+static_assert(LaunchTally::kMaxNames == 1 << (kKindShift - kNameShift));
 static_assert(kWorkKinds <= 1 << (64 - kKindShift));
 
 // C++23 has no atomic_ref of a const object yet.
@@ -28,19 +26,6 @@ uint32_t NameIn(uint64_t what) {
   return static_cast<uint32_t>(what >> kNameShift) % LaunchTally::kMaxNames;
 }
 
-// Of a name no more than what tells most of those apart that one line launches: whoever has the
-// hash compares the names.
-uint64_t HashOf(const TalliedLaunch& launch) {
-  const std::string_view name = launch.name;
-  uint64_t middle = 0, end = 0;
-  const size_t part = std::min(name.size(), sizeof end);
-  std::memcpy(&middle, name.data() + (name.size() - part) / 2, part);
-  std::memcpy(&end, name.data() + name.size() - part, part);
-  const uint64_t place = uint64_t{launch.context} << 2 | static_cast<uint64_t>(launch.kind);
-  const uint64_t named = MixBits(middle ^ MixBits(end ^ name.size() << 48 ^ place));
-  return MixBits(named ^ launch.path ^ launch.period << 32) | 1;
-}
-
 }  // namespace
 
 Result<LaunchTally> LaunchTally::Make() {
@@ -49,6 +34,19 @@ Result<LaunchTally> LaunchTally::Make() {
   auto names = NameTable::Make(kMaxNames, "(other kernels)");
   if (!names) return std::unexpected(names.error());
   return LaunchTally(*std::move(slots), *std::move(names));
+}
+
+// Of a name no more than what tells most of those apart that one line launches: whoever has the
+// hash compares the names.
+uint64_t LaunchTally::HashOf(const TalliedLaunch& launch) {
+  const std::string_view name = launch.name;
+  uint64_t middle = 0, end = 0;
+  const size_t part = std::min(name.size(), sizeof end);
+  std::memcpy(&middle, name.data() + (name.size() - part) / 2, part);
+  std::memcpy(&end, name.data() + name.size() - part, part);
+  const uint64_t place = uint64_t{launch.context} << 2 | static_cast<uint64_t>(launch.kind);
+  const uint64_t named = MixBits(middle ^ MixBits(end ^ name.size() << 48 ^ place));
+  return std::max<uint64_t>(1, MixBits(named ^ launch.path ^ launch.period << 32));
 }
 
 bool LaunchTally::IsOf(const Slot& slot, std::string_view name) const {
@@ -74,12 +72,9 @@ void LaunchTally::CountNew(const TalliedLaunch& launch, uint32_t device) noexcep
   // Another thread may have been first.
   if (launch.period != period() || Count(launch)) return;
   const uint64_t hash = HashOf(launch);
-  Slot* const slot = FreeSlot(hash);
+  Slot* const slot = FindFree(hash);
   const auto name = slot != nullptr ? NumberOf(launch.name) : std::nullopt;
-  if (!name) {
-    shared_->without_room[static_cast<size_t>(launch.kind)].fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
+  if (!name) return CountApart(launch.kind);
   const uint64_t what = static_cast<uint64_t>(launch.kind) << kKindShift |
                         uint64_t{*name} << kNameShift | uint64_t{device & 0xffff} << kDeviceShift |
                         launch.path;
@@ -88,10 +83,14 @@ void LaunchTally::CountNew(const TalliedLaunch& launch, uint32_t device) noexcep
   Word(slot->hash).store(hash, std::memory_order_release);
 }
 
-LaunchTally::Slot* LaunchTally::FreeSlot(uint64_t hash) {
+void LaunchTally::CountApart(WorkKind kind) noexcept {
+  shared_->without_room[static_cast<size_t>(kind)].fetch_add(1, std::memory_order_relaxed);
+}
+
+LaunchTally::Slot* LaunchTally::FindFree(uint64_t hash) {
   for (size_t i = 0; i < kTries; ++i) {
     Slot& slot = slots_[(hash + i) % kSlots];
-    if (slot.hash == 0) return &slot;
+    if (Word(slot.hash).load(std::memory_order_relaxed) == 0) return &slot;
   }
   return nullptr;
 }
@@ -108,8 +107,7 @@ std::optional<uint32_t> LaunchTally::NumberOf(std::string_view name) noexcept {
 void LaunchTally::Clear() {
   const std::lock_guard lock(shared_->mutex);
   shared_->period.fetch_add(1, std::memory_order_release);
-  // Pages that were given back are zero when they are touched next.
-  madvise(slots_.data(), kSlots * sizeof(Slot), MADV_DONTNEED);
+  slots_.Zero();
   for (auto& count : shared_->without_room) count.store(0, std::memory_order_relaxed);
 }
 
@@ -122,7 +120,8 @@ std::vector<TallyRow> LaunchTally::Rows() const {
     rows.push_back({.kind = static_cast<WorkKind>(kind),
                     .path = kUnknownOrigin.path,
                     .name = names_.text(NameTable::kOther).data(),
-                    .count = count});
+                    .count = count,
+                    .is_of_several = true});
   }
   for (size_t i = 0; i < kSlots; ++i) {
     const Slot& slot = slots_.data()[i];
@@ -132,7 +131,8 @@ std::vector<TallyRow> LaunchTally::Rows() const {
                     .path = static_cast<uint32_t>(what),
                     .device = static_cast<uint32_t>(what >> kDeviceShift) & 0xffff,
                     .name = names_.text(NameIn(what)).data(),
-                    .count = Word(slot.count).load(std::memory_order_relaxed)});
+                    .count = Word(slot.count).load(std::memory_order_relaxed),
+                    .is_of_several = NameIn(what) == NameTable::kOther});
   }
   return rows;
 }

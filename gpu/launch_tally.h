@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpu/gpu_work.h"
@@ -36,11 +37,13 @@ struct TallyRow {
   uint32_t device = 0;
   const char* name = "";  ///< good for as long as the tally
   uint64_t count = 0;
+  /// There was no room for the launches' names, or for their paths either.
+  bool is_of_several = false;
 };
 
-/// A launch costs a look and the comparison of a name; a lock is taken for what is new. Where there
-/// is no room for another row, launches are counted by kind alone. 1.5 MB of address space, of
-/// which what was used is memory, and names.
+/// A launch costs a look and the comparison of a name; of what is new, a lock and memory for a name
+/// that was never seen. Where there is no room for another row, launches are counted by kind alone.
+/// 1.5 MB of address space, of which what was used is memory, and names.
 class LaunchTally {
  public:
   static constexpr size_t kSlots = 1 << 16;
@@ -53,9 +56,11 @@ class LaunchTally {
   /// `device_of` gives the number of the device of what is new. [any thread]
   template <typename DeviceOf>
   void Add(const TalliedLaunch& launch, DeviceOf device_of) noexcept {
-    if (!Count(launch)) CountNew(launch, device_of());
+    if (Count(launch) || launch.period != period()) return;
+    FindFree(HashOf(launch)) != nullptr ? CountNew(launch, device_of()) : CountApart(launch.kind);
   }
-  /// Forgets all, and counts no launch of a period before: its path may be another's by now.
+  /// Forgets all, and counts no launch of a period before, whose path may be another's by now, but
+  /// for one of each thread that is inside Add.
   void Clear();
   /// Between two calls of Clear. [any thread] [async-signal-safe]
   uint64_t period() const { return shared_->period.load(std::memory_order_acquire); }
@@ -74,10 +79,12 @@ class LaunchTally {
 
   LaunchTally(LazyArray<Slot> slots, NameTable names)
       : slots_(std::move(slots)), names_(std::move(names)), shared_(std::make_unique<Shared>()) {}
+  static uint64_t HashOf(const TalliedLaunch& launch);
   bool IsOf(const Slot& slot, std::string_view name) const;
   bool Count(const TalliedLaunch& launch) noexcept;
   void CountNew(const TalliedLaunch& launch, uint32_t device) noexcept;
-  Slot* FreeSlot(uint64_t hash);
+  void CountApart(WorkKind kind) noexcept;
+  Slot* FindFree(uint64_t hash);
   std::optional<uint32_t> NumberOf(std::string_view name) noexcept;
 
   struct Shared {

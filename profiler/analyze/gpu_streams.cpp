@@ -50,9 +50,16 @@ std::string ListStreams(const GpuRecord& record) {
 
 Result<void> RequireGpu(const RecordingSource& recording, bool of_part) {
   if (recording.gpu() == nullptr) {
-    return FailWithHint(ErrorCode::kInvalidArgument,
-                        "Record it again: pystrobe run --gpu, or Profiler(gpu=True).",
-                        "the recording does not tell what a GPU did");
+    const bool is_cut_off = !recording.quality().complete;
+    return FailWithHint(
+        ErrorCode::kInvalidArgument,
+        is_cut_off
+            ? "It was cut off; what a GPU did is told from two seconds on, by pystrobe run --gpu "
+              "or "
+              "Profiler(gpu=True)."
+            : "Record it again where there is a GPU, by pystrobe run --gpu or Profiler(gpu=True): "
+              "they warn where they find none.",
+        "the recording does not tell what a GPU did");
   }
   if (!of_part) return {};
   return FailWithHint(ErrorCode::kInvalidArgument, "Leave --mode gpu out, or --since and --until.",

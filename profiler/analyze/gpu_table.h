@@ -27,7 +27,7 @@ struct GpuRow {
   GpuWorkKind kind = GpuWorkKind::kKernel;
   StringId name = kEmptyString, short_name = kEmptyString;
   uint64_t count = 0;
-  uint64_t untimed = 0;  ///< done too, but the device told no times
+  uint64_t untimed = 0;  ///< done too, but the device told no times; as GpuSum has it
   uint64_t total_ns = 0;
   uint64_t min_ns = 0, max_ns = 0;  ///< 0 where the count is
   uint64_t bytes = 0;               ///< of copies and sets
@@ -38,7 +38,8 @@ struct GpuRow {
   std::array<uint32_t, 3> grid{};
   std::optional<GpuOccupancy> occupancy;
   StringId advice = kEmptyString;
-  /// The line of Python that launched what took most time, over all of it; none: in no Python.
+  /// The line of Python that launched what took most time, or most of it where nobody asked for
+  /// time, over all of it; none: in no Python.
   std::optional<FrameId> line;
 
   /// Of those with times; 0 where there are none.

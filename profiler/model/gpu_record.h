@@ -64,7 +64,9 @@ struct GpuSum {
   uint32_t device = 0;          ///< GpuDevice::number
   uint32_t stream = 0;          ///< as CUPTI numbers them; kNoStream: not known
   uint64_t count = 0;
-  uint64_t untimed = 0;  ///< done, but the device told no times: not in the count
+  /// Done, but the device told no times: not in the count. With GpuQuality::launches_only what was
+  /// launched.
+  uint64_t untimed = 0;
   uint64_t total_ns = 0;
   uint64_t min_ns = 0, max_ns = 0;  ///< 0 where the count is
   uint64_t bytes = 0;               ///< of copies and sets
@@ -150,7 +152,7 @@ struct GpuQuality {
   uint64_t records = 0;     ///< what the device was seen to do
   uint64_t unmatched = 0;   ///< of these, whose launch was not seen
   uint64_t dropped = 0;     ///< records that are lost
-  uint64_t overflowed = 0;  ///< of `records`: in a sum that has all there was no room for
+  uint64_t overflowed = 0;  ///< of what is in sums: in one that has all there was no room for
   int64_t duration_ns = 0;  ///< between start and stop
   int64_t own_cpu_ns = 0;   ///< CPU time of reading records
   uint64_t captured = 0;    ///< of the calls: became a part of a graph, with no record

@@ -21,7 +21,7 @@ Result<void> CheckTimeline(Format format, const RecordingSource& recording) {
       HasCalls(recording.metadata())
           ? "Trace the program again: pystrobe trace --timeline."
           : "Trace the program: pystrobe trace --timeline; or, for a GPU's work, record it again "
-            "with Profiler(gpu=True, timeline=True), or pystrobe run --gpu.",
+            "with Profiler(gpu=True, timeline=True), or pystrobe run --gpu -o step.trace.json.",
       "{} holds when each call was made, which this recording does not tell", FormatName(format));
 }
 

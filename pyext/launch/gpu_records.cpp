@@ -209,19 +209,19 @@ std::string VersionText(uint32_t version) {
   return fmt::format("CUPTI {}.{}", version / 10000, version / 100 % 100);
 }
 
-}  // namespace
-
-void AddRecords(const gpu::CuptiSession& session, FunctionRef<void()> settle, Tables& tables,
-                GpuRecord& record) {
+void Add(const gpu::CuptiSession& session, FunctionRef<void()> paths, bool spans, Tables& tables,
+         GpuRecord& record) {
   const gpu::CuptiFacts facts = session.Facts();
   // Every launch was seen that is counted where it is launched.
   const std::string_view unknown = facts.launches_only ? kOtherPaths : kLaunchNotSeen;
   session.Read([&](const gpu::KernelSums& sums, const gpu::IdleTime& idle) {
-    settle();
+    paths();
     Translator translator(sums, unknown, tables, record);
     for (size_t number = 0; number < sums.size(); ++number) translator.Add(number);
-    for (const gpu::WorkSpan& span : sums.Spans()) translator.Add(span);
-    record.spans_lost = sums.spans_lost();
+    if (spans) {
+      for (const gpu::WorkSpan& span : sums.Spans()) translator.Add(span);
+      record.spans_lost = sums.spans_lost();
+    }
     record.quality.overflowed = sums.overflowed();
     AddIdleTime(idle, record);
   });
@@ -252,6 +252,17 @@ void AddRecords(const gpu::CuptiSession& session, FunctionRef<void()> settle, Ta
     source += fmt::format("; {} waits for a GPU were too many to be kept", facts.lost_waits);
   }
   quality.source = tables.Intern(source);
+}
+
+}  // namespace
+
+void AddRecords(const gpu::CuptiSession& session, Tables& tables, GpuRecord& record) {
+  Add(session, [] {}, true, tables, record);
+}
+
+void AddRecordsSoFar(const gpu::CuptiSession& session, FunctionRef<void()> paths, Tables& tables,
+                     GpuRecord& record) {
+  Add(session, paths, false, tables, record);
 }
 
 void AddRemark(std::string_view remark, Tables& tables, GpuRecord& record) {

@@ -17,11 +17,13 @@ inline constexpr std::string_view kLaunchNotSeen = "<launch not seen>";
 /// seen, what was called when the work was captured.
 inline constexpr std::string_view kGraph = "<CUDA graph>";
 
-/// All but the duration. `tables` has the paths of its launches, as stacks, and gets the names:
-/// those of all that is told are there once `settle` has returned, which is called while nothing is
-/// added. [any thread]
-void AddRecords(const gpu::CuptiSession& session, FunctionRef<void()> settle, Tables& tables,
-                GpuRecord& record);
+/// All but the duration, of a session that has stopped. `tables` has the paths of its launches, as
+/// stacks, and gets the names. [any thread]
+void AddRecords(const gpu::CuptiSession& session, Tables& tables, GpuRecord& record);
+/// The same of a session that goes on, without a timeline. `paths` fills `tables` with the paths,
+/// while nothing is added. [any thread]
+void AddRecordsSoFar(const gpu::CuptiSession& session, FunctionRef<void()> paths, Tables& tables,
+                     GpuRecord& record);
 
 /// Why the record may lack something. After AddRecords.
 void AddRemark(std::string_view remark, Tables& tables, GpuRecord& record);

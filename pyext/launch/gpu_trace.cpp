@@ -53,19 +53,24 @@ GpuTrace::GpuTrace(PythonPaths& paths, std::unique_ptr<gpu::CuptiSession> sessio
   if (auto ranges = RangeTrace::Start(max_spans)) ranges_ = *std::move(ranges);
 }
 
-GpuTrace::~GpuTrace() {
-  if (session_ == nullptr) return;
+void GpuTrace::Drop() {
+  // A child of fork() has the lock as it was, held by a thread that it has not, maybe.
+  if (session_ == nullptr || gpu::CuptiSession::IsInChild()) return;
   {
     const GilReleased released;
-    session_.reset();
+    static_cast<void>(session_->Stop());
   }
+  const std::lock_guard lock(mutex_);
   paths_.End();
+  session_.reset();
+  ranges_.reset();
 }
 
 void GpuTrace::Restart() {
   const GilReleased released;
   // A device that failed does nothing more, which is as good.
   static_cast<void>(gpu::SynchronizeDevices());
+  const std::lock_guard lock(mutex_);
   begin_ = MonotonicNow();
   // Before the session, which forgets what was launched in the ranges of before.
   if (ranges_ != nullptr) ranges_->Restart();
@@ -87,8 +92,9 @@ GpuWorkOfProcess GpuTrace::Stop() {
     if (done) done = stopped;
     sums = session_->RangeSums();
   }
+  const std::lock_guard lock(mutex_);
   work.tables = paths_.End();
-  AddRecords(*session_, [] {}, work.tables, work.record);
+  AddRecords(*session_, work.tables, work.record);
   if (!done) AddRemark("at the end: " + done.error().message, work.tables, work.record);
   if (ranges_ != nullptr) {
     work.ranges = RangeTrace::ToRecord(ranges_->Stop(end), sums, work.tables);
@@ -97,13 +103,22 @@ GpuWorkOfProcess GpuTrace::Stop() {
   return work;
 }
 
-// What is being done is told with what follows, if there is more to come.
-GpuWorkOfProcess GpuTrace::SoFar() const {
+// The paths first by themselves: most of them are there then, and what is added meanwhile is
+// little.
+std::optional<GpuWorkOfProcess> GpuTrace::SoFar() const {
+  const std::lock_guard lock(mutex_);
+  if (session_ == nullptr) return std::nullopt;
   GpuWorkOfProcess work{.begin = begin_};
   const Nanoseconds duration = MonotonicNow() - begin_;
   work.record.quality.duration_ns = duration.count();
-  AddRecords(*session_, [&] { work.tables = paths_.Copy(); }, work.tables, work.record);
-  work.record.spans.clear();
+  paths_.CopyTo(paths_so_far_);
+  AddRecordsSoFar(
+      *session_,
+      [&] {
+        paths_.CopyTo(paths_so_far_);
+        work.tables = paths_so_far_.Copy();
+      },
+      work.tables, work.record);
   AddRemark(fmt::format("of the first {:.1f} s alone, as the program was cut short",
                         std::chrono::duration<double>(duration).count()),
             work.tables, work.record);

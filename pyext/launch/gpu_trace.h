@@ -5,6 +5,8 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <optional>
 
 #include "gpu/cupti_session.h"
 #include "profiler/base/clock.h"
@@ -31,8 +33,7 @@ class GpuTrace {
  public:
   /// Fails where there is no CUPTI, somebody else has it, or a trace runs already.
   static Result<std::unique_ptr<GpuTrace>> Start(const gpu::CuptiOptions& options);
-  /// Stops, and drops what was found.
-  ~GpuTrace();
+  ~GpuTrace() { Drop(); }
   GpuTrace(const GpuTrace&) = delete;
   GpuTrace& operator=(const GpuTrace&) = delete;
 
@@ -41,14 +42,19 @@ class GpuTrace {
   /// Waits for all devices, and ends. Once. What could not be had of the end, a device that failed
   /// say, is told in GpuQuality::source; the rest is there all the same.
   GpuWorkOfProcess Stop();
-  /// What it would tell if the program ended now, without ranges, and without a timeline: should
-  /// nothing come after it. Not during Restart or Stop. [any thread; without the GIL]
-  GpuWorkOfProcess SoFar() const;
+  /// Stops, and drops what was found. Nothing after Stop.
+  void Drop();
+  /// What Stop would give now, without ranges, without a timeline, and without waiting for the
+  /// devices: for the case that the program comes to no end. None once it has ended.
+  /// [any thread; without the GIL]
+  std::optional<GpuWorkOfProcess> SoFar() const;
 
  private:
   GpuTrace(PythonPaths& paths, std::unique_ptr<gpu::CuptiSession> session, size_t max_spans);
 
   PythonPaths& paths_;
+  mutable std::mutex mutex_;  // SoFar's, against what ends or restarts
+  mutable Tables paths_so_far_;
   std::unique_ptr<gpu::CuptiSession> session_;
   std::unique_ptr<RangeTrace> ranges_;  // null where others trace them
   Nanoseconds begin_;

@@ -109,9 +109,13 @@ Tables PythonPaths::End() {
   return ended != nullptr ? std::move(ended->tables) : Tables();
 }
 
-Tables PythonPaths::Copy() {
-  const std::lock_guard lock(mutex_);
-  return session_ != nullptr ? session_->tables.Copy() : Tables();
+// A little at a time: launches may wait for the lock, and who frees code does so with the GIL.
+void PythonPaths::CopyTo(Tables& tables) {
+  constexpr size_t kAtATime = 1000;
+  for (bool is_all = false; !is_all;) {
+    const std::lock_guard lock(mutex_);
+    is_all = session_ == nullptr || tables.Follow(session_->tables, kAtATime);
+  }
 }
 
 gpu::LaunchOrigin PythonPaths::Current() noexcept {

@@ -49,8 +49,9 @@ class PythonPaths final : public gpu::LaunchPath {
   Result<void> Begin();
   /// No more; what was found. After Begin. [GIL held]
   Tables End();
-  /// What was found so far. After Begin. [any thread; without the GIL]
-  Tables Copy();
+  /// Adds to `tables`, which have nothing else and follow one session, what is found since.
+  /// [any thread; without the GIL]
+  void CopyTo(Tables& tables);
 
   gpu::LaunchOrigin Current() noexcept override;
 

@@ -63,7 +63,7 @@ void DefineRecording(py::module_& module) {
           py::arg("mode"), py::arg("top"), py::arg("fd"), py::arg("directory"),
           py::arg("include_idle"))
       .def("save", &Save, py::arg("fd"), py::arg("name"), py::arg("format"), py::arg("mode"),
-           py::arg("include_idle"))
+           py::arg("include_idle"), py::arg("unit"))
       .def("stacks", &ListStacks, py::arg("mode"), py::arg("include_idle"));
 }
 
@@ -103,7 +103,7 @@ void DefineOwnSampler(py::module_& module) {
              return reason ? std::optional(reason->message) : std::nullopt;
            })
       .def("whole", &OwnSampler::whole)
-      .def("watch_gpu", &OwnSampler::WatchGpu, py::arg("trace"))
+      .def("watch_gpu", &OwnSampler::WatchGpu, py::arg("trace"), py::keep_alive<1, 2>())
       .def("end", &OwnSampler::End, py::call_guard<py::gil_scoped_release>())
       .def(
           "set_gpu",

@@ -50,9 +50,9 @@ struct TableOptions {
 pybind11::str MakeTable(const Recording& recording, const TableOptions& options);
 
 /// Writes the recording to a descriptor. `name`: of the file, for messages; `format`: a name of
-/// write::Format.
+/// write::Format; `unit`: of collapsed stacks, "samples", "us" or "ns".
 void Save(const Recording& recording, int fd, const std::string& name, const std::string& format,
-          const std::optional<std::string>& mode, bool include_idle);
+          const std::optional<std::string>& mode, bool include_idle, const std::string& unit);
 
 /// A name of write::Format for a file name, or None.
 std::optional<std::string> FormatOf(const std::string& file_name);

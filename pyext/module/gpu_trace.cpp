@@ -77,6 +77,7 @@ void DefineGpuTrace(py::module_& module) {
   py::class_<GpuTrace>(module, "GpuTrace")
       .def(py::init(&Start), py::arg("library_paths"), py::arg("max_spans"), py::arg("records"))
       .def("restart", &GpuTrace::Restart)
+      .def("drop", &GpuTrace::Drop)
       .def("stop", &GpuTrace::Stop);
   module.def(
       "gpu_recording",

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -18,10 +19,10 @@ namespace pystrobe::pyext {
 
 namespace {
 
-// What is kept of a GPU is all of it each time: ever more seldom, the file has no more than three
-// times the last.
+// What is kept of a GPU is all of it each time: ever more seldom, so that all of that together is
+// about three times the last, and never more often than this share of the time goes to it.
 constexpr Nanoseconds kShortestTurn = std::chrono::seconds(2);
-constexpr Nanoseconds kLongestTurn = std::chrono::hours(1);
+constexpr int kMostOfTime = 100;  // one part in so many
 
 }  // namespace
 
@@ -115,11 +116,24 @@ Result<void> OwnSampler::Sample() {
   return {};
 }
 
+// Without it there is all the same what there was to be, at the end.
 Result<void> OwnSampler::KeepGpu() {
-  const Nanoseconds now = MonotonicNow();
-  if (watched_ == nullptr || now < keep_at_) return {};
-  auto done = AppendWork(watched_->SoFar(), *recorder_);
-  keep_at_ = now + std::clamp((now - watched_since_) / 2, kShortestTurn, kLongestTurn);
+  const Nanoseconds begin = MonotonicNow();
+  if (watched_ == nullptr || stop_ || begin < keep_at_) return {};
+  Result<void> done;
+  try {
+    const auto work = watched_->SoFar();
+    if (work) done = AppendWork(*work, *recorder_);
+  } catch (const std::bad_alloc&) {
+    watched_ = nullptr;
+  }
+  if (!done && done.error().code == ErrorCode::kInvalidArgument) {
+    watched_ = nullptr;
+    done = {};
+  }
+  const Nanoseconds end = MonotonicNow();
+  keep_at_ =
+      end + std::max({kShortestTurn, (end - watched_since_) / 2, kMostOfTime * (end - begin)});
   return done;
 }
 

@@ -44,8 +44,8 @@ class OwnSampler {
   /// Returns when every thread there is is watched, by wall time the first look made; or fails.
   /// Once.
   Result<void> Start();
-  /// What a GPU does until End is kept in the recording now and then, for the case that it is cut
-  /// off. Before Start; `trace` runs until End has returned.
+  /// What a GPU does is kept in the recording now and then, for the case that it is cut off. Before
+  /// Start; `trace` outlives this.
   void WatchGpu(const launch::GpuTrace& trace) { watched_ = &trace; }
   /// Ends the sampling; the recording is open for SetGpu until Stop. After Start.
   void End();
@@ -80,7 +80,7 @@ class OwnSampler {
   std::atomic<bool> stop_{false};
   std::thread thread_;
   // Of the thread, once it is started.
-  const launch::GpuTrace* watched_ = nullptr;
+  const launch::GpuTrace* watched_ = nullptr;  // null: nothing is kept, or no more
   Nanoseconds watched_since_{}, keep_at_{};
 
   std::mutex mutex_;

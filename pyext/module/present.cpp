@@ -18,7 +18,7 @@ namespace py = pybind11;
 using py::literals::operator""_a;
 
 Result<void> WriteTo(write::Output& output, const Recording& recording, write::Format format,
-                     Mode mode, bool include_idle) {
+                     Mode mode, bool include_idle, write::Unit unit) {
   if (format == write::Format::kStrobe) return write::CopyFile(recording.fd(), output);
   const FoldOptions asked{.include_idle = include_idle, .work = WorkOf(mode)};
   const auto profile =
@@ -27,7 +27,14 @@ Result<void> WriteTo(write::Output& output, const Recording& recording, write::F
   write::WriteOptions options;
   options.mode = mode;
   options.idle = include_idle;
+  options.unit = unit;
   return write::Write(format, *profile, options, output);
+}
+
+write::Unit ToUnit(const std::string& name) {
+  if (name == "us") return write::Unit::kMicroseconds;
+  if (name == "ns") return write::Unit::kNanoseconds;
+  return write::Unit::kSamples;
 }
 
 py::tuple ToTuple(const Tables& tables, StackId stack) {
@@ -69,7 +76,7 @@ py::str MakeTable(const Recording& recording, const TableOptions& options) {
 }
 
 void Save(const Recording& recording, int fd, const std::string& name, const std::string& format,
-          const std::optional<std::string>& mode, bool include_idle) {
+          const std::optional<std::string>& mode, bool include_idle, const std::string& unit) {
   const Mode of = ModeFor(recording, mode);
   const auto wanted = write::FormatByName(format);
   if (!wanted) {
@@ -79,7 +86,7 @@ void Save(const Recording& recording, int fd, const std::string& name, const std
   const Result<void> saved = [&]() -> Result<void> {
     const py::gil_scoped_release released;
     write::FdOutput output(fd);
-    auto written = WriteTo(output, recording, *wanted, of, include_idle);
+    auto written = WriteTo(output, recording, *wanted, of, include_idle, ToUnit(unit));
     return written ? output.Flush() : written;
   }();
   if (!saved) Raise(Wrap(saved.error(), "{}", name).error());

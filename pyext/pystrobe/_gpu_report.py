@@ -46,7 +46,7 @@ class GpuKernelTimes:
     name: str  #: demangled, in full
     short_name: str
     count: int
-    untimed: int  #: done too, but the device told no times
+    untimed: int  #: done too, but the device told no times; with gpu="launches" what was launched
     total_ns: int
     min_ns: int
     max_ns: int
@@ -60,7 +60,8 @@ class GpuKernelTimes:
     last_grid: tuple[int, int, int]
     occupancy: GpuOccupancy | None
     advice: str  #: on what may be worth a change; may be empty
-    launched_by: StackFrame | None  #: what took most time, over all of it; None: in no Python
+    #: what took most time, or with gpu="launches" most of it, over all of it; None: in no Python
+    launched_by: StackFrame | None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 from pystrobe import _core
 from pystrobe._errors import InvalidArgumentError
@@ -25,6 +25,8 @@ from pystrobe._report import (
     to_report,
 )
 
+Unit = Literal["samples", "us", "ns"]
+UNITS = ("samples", "us", "ns")
 FORMATS = (
     *("strobe", "html", "speedscope", "pprof", "collapsed", "json"),
     *("callgrind", "pstats", "trace-events", "perfetto"),
@@ -133,14 +135,19 @@ class Profile:
         format: str | None = None,
         mode: Mode | None = None,
         include_idle: bool = False,
+        unit: Unit = "samples",
     ) -> None:
         """Writes a file, replacing one that is there once all is written.
 
         :param format: ``strobe``, ``html``, ``speedscope``, ``pprof``, ``collapsed``, ``json``; of
             traced calls also ``callgrind`` and ``pstats``, and of a timeline ``trace-events`` and
             ``perfetto``. ``None``: by the file's name.
-        :raises InvalidArgumentError: a format or a name that is none of these.
+        :param unit: of the numbers in collapsed stacks: ``samples``, of a GPU works; ``us`` or
+            ``ns``, exact time.
+        :raises InvalidArgumentError: a format, a unit or a name that is none of these.
         """
+        if unit not in UNITS:
+            raise InvalidArgumentError(f"no such unit: {unit!r}", f"one of {', '.join(UNITS)}")
         chosen = format or _core.format_of(os.fsencode(path))
         if chosen not in FORMATS:
             raise InvalidArgumentError(
@@ -148,7 +155,7 @@ class Profile:
                 f"format= is one of {', '.join(FORMATS)}",
             )
         with _replacing(Path(path)) as descriptor:
-            self._recording.save(descriptor, os.fsencode(path), chosen, mode, include_idle)
+            self._recording.save(descriptor, os.fsencode(path), chosen, mode, include_idle, unit)
 
     def _table(
         self, mode: Mode | None, top: int | None, descriptor: int | None, include_idle: bool

@@ -69,12 +69,13 @@ class Profiler:
     Neither runs any Python, or takes the interpreter's lock. One profiler can run at a time.
 
     ``gpu=True`` asks besides what a GPU did, and which Python call asked for it: every kernel, copy
-    and set, by CUPTI. ``mode="gpu"`` is that alone, and costs the host least. Where there is no
+    and set, by CUPTI. ``mode="gpu"`` is that alone. Where there is no
     GPU, or another profiler has CUPTI, a warning says so, and the rest is sampled; ``mode="gpu"``
     raises :class:`GpuError` then.
 
     ``gpu="launches"`` counts what each call puts on a GPU, and how long threads wait for it, and
-    does not ask the GPU: it has no times of kernels and no idle time, and is meant to be left on.
+    does not ask the GPU: there are no times of kernels, in :meth:`key_averages` either, and no idle
+    time. It costs a launch least, and is meant to be left on.
 
     With a ``schedule`` some steps of a loop are recorded, and :meth:`step` tells where one ends:
 
@@ -217,7 +218,8 @@ class Profiler:
         with _lock:
             if _running is not None:
                 raise Error(
-                    "a profiler runs in this process already", "stop it first: one at a time"
+                    "a profiler runs in this process already",
+                    "stop it first: one at a time. `pystrobe run --gpu` and --in-process start one",
                 )
             self._fd = fd
             self._step = 0
@@ -261,15 +263,18 @@ class Profiler:
         try:
             sampler.start()
         except BaseException:
+            sampler.end()
             self._drop_trace()
             raise
         self._sampler = sampler
 
-    # By the name that torch.profiler gives a step, which tools look for in a timeline.
+    # By the name that torch.profiler gives a step, which tools look for in a timeline. In sums
+    # steps are one range, as what is in them is.
     def _open_step(self) -> None:
         self._close_step()
         if self._gpu and self._schedule is not None:
-            self._range = _core.gpu_range_start(f"ProfilerStep#{self._step}")
+            number = f"#{self._step}" if self._timeline else ""
+            self._range = _core.gpu_range_start(f"ProfilerStep{number}")
 
     def _close_step(self) -> None:
         number, self._range = self._range, None
@@ -426,7 +431,7 @@ class Profiler:
             raise InvalidArgumentError(
                 f"no such metric: {metric!r}", f"one of {', '.join(_METRICS)}"
             )
-        self.profile.save(path, format="collapsed", mode=_METRICS[metric])
+        self.profile.save(path, format="collapsed", mode=_METRICS[metric], unit="us")
 
     def _abandon(self) -> None:
         trace, self._trace = self._trace, None

@@ -190,6 +190,7 @@ void CallBack(const MockCudaCall& call, CUpti_ApiCallbackSite site, int result) 
 
 // Graphs and nodes are their own numbers: bits 32 and up of a node's are its graph's.
 uint32_t next_graph = 1;
+std::atomic<uint32_t> device_of_contexts{0};
 
 void TellOfGraph(CUpti_CallbackIdResource id, uint64_t graph, uint64_t node = 0,
                  uint64_t original = 0) {
@@ -441,8 +442,11 @@ EXPORT CUptiResult CUPTIAPI cuptiGetGraphNodeId(CUgraphNode node, uint64_t* numb
   return CUPTI_SUCCESS;
 }
 
+/// The mock's device that is said to have every context.
+EXPORT void mock_cupti_set_device(uint32_t number) { device_of_contexts = number; }
+
 EXPORT CUptiResult CUPTIAPI cuptiGetDeviceId(CUcontext, uint32_t* device) {
-  *device = 0;
+  *device = device_of_contexts;
   return CUPTI_SUCCESS;
 }
 

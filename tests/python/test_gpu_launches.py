@@ -41,6 +41,8 @@ def own(request: pytest.FixtureRequest) -> Own:
 def test_launches_are_counted_by_path_and_kernel(own: Own) -> None:
     found, sums, quality, waits = counted(
         """
+        import ctypes
+        ctypes.CDLL("libcupti.so.13").mock_cupti_set_device(1)
         with pystrobe.Profiler(mode="gpu", gpu="launches") as profiler:
             many(100)
             leaf(20)
@@ -61,7 +63,7 @@ def test_launches_are_counted_by_path_and_kernel(own: Own) -> None:
         [["<module>", "leaf", "launch"], "sleep_5000000", 1],
         [["<module>", "many", "leaf", "launch"], "sleep_5000", 100],
     ]
-    assert all(numbers == [0, 0, 0, None] for numbers in sums)
+    assert all(numbers == [0, 0, 1, None] for numbers in sums)
     assert quality["launches_only"] is True
     assert (quality["kernel_launches"], quality["records"]) == (102, 0)
     assert quality["line"].startswith("good; 102 launches counted, and nobody asked")
@@ -211,6 +213,32 @@ def test_every_format_takes_it(pystrobe: Pystrobe, recording: Path, tmp_path: Pa
         ("sleep_5000", 30),
         ("sleep_20000", 1),
     ]
+
+
+def test_a_trace_may_end_before_the_sampler_that_watches_it() -> None:
+    """As where Ctrl-C comes while the profiler begins."""
+    found = counted(
+        """
+        from pystrobe import _core
+        from pystrobe.gpu._trace import Trace
+        trace = Trace(timeline=False)
+        sampler = _core.OwnSampler(True, 1000, 0, False, False, _core.__version__, None)
+        trace.watch_with(sampler)
+        sampler.start()
+        many(10)
+        trace.drop()
+        del trace
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            pass
+        recording = sampler.stop()
+        with pystrobe.Profiler(mode="gpu", gpu="launches") as profiler:
+            many(5)
+        print(json.dumps([recording.report(None, None, 0.0, None, False)["gpu"] is None,
+                          [count for *_, count in counts(profiler.profile)]]))
+        """
+    )
+    assert found == [True, [5]]
 
 
 def test_run_counts_launches(pystrobe: Pystrobe, tmp_path: Path) -> None:

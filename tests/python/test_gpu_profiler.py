@@ -453,6 +453,24 @@ def test_a_script_is_profiled_as_it_is(verb: str, pystrobe: Pystrobe, tmp_path: 
     assert [event["dur"] for event in kernels] == [20.0] * 50
 
 
+def test_stacks_are_exported_in_microseconds(tmp_path: Path) -> None:
+    path = tmp_path / "stacks.txt"
+    traced(
+        f"""
+        with pystrobe.Profiler(mode="gpu") as profiler:
+            many(10)
+            leaf(200)
+        profiler.export_stacks({str(path)!r})
+        try:
+            profiler.profile.save({str(path)!r}, format="collapsed", unit="ms")
+        except pystrobe.InvalidArgumentError as error:
+            print(json.dumps(str(error)))
+        """
+    )
+    times = sorted(float(line.rsplit(" ", 1)[1]) for line in path.read_text().splitlines())
+    assert times == [50, 200]
+
+
 KILLED = """
 import os, signal, time
 import gpu_program as t
@@ -483,7 +501,9 @@ def test_of_a_script_that_is_killed_there_is_what_was_kept(
     gpu = pystrobe_read(str(recording)).gpu
     assert gpu is not None
     kept = [work for work in gpu.sums if any(f.function == "work" for f in work.frames)]
-    assert sum(work.count + work.untimed for work in kept) > 200
+    assert sum(work.count + work.untimed for work in kept) > 500, "of some 1,800 in two seconds"
+    if option == "--gpu":
+        assert sum(use.idle_ns for use in gpu.uses) > 1e9, "it was idle most of the time"
     assert "alone, as the program was cut short" in gpu.quality.line
     assert gpu.quality.duration_ns > 2e9
     assert "kernels" in done.err, "and it is shown"

@@ -94,7 +94,10 @@ class Trace:
     def drop(self) -> None:
         """Ends; what was seen is of no interest."""
         self.restore()
+        trace = self._trace
         del self._trace
+        if isinstance(trace, _core.GpuTrace):
+            trace.drop()  # a sampler may have it still
 
     def _watch(self) -> None:
         with self._watch_lock:
