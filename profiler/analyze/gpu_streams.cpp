@@ -54,9 +54,8 @@ Result<void> RequireGpu(const RecordingSource& recording, bool of_part) {
     return FailWithHint(
         ErrorCode::kInvalidArgument,
         is_cut_off
-            ? "It was cut off; what a GPU did is told from two seconds on, by pystrobe run --gpu "
-              "or "
-              "Profiler(gpu=True)."
+            ? "It was cut off; by pystrobe run --gpu or Profiler(gpu=True) what a GPU did is there "
+              "from two seconds on."
             : "Record it again where there is a GPU, by pystrobe run --gpu or Profiler(gpu=True): "
               "they warn where they find none.",
         "the recording does not tell what a GPU did");

@@ -53,6 +53,12 @@ GpuTrace::GpuTrace(PythonPaths& paths, std::unique_ptr<gpu::CuptiSession> sessio
   if (auto ranges = RangeTrace::Start(max_spans)) ranges_ = *std::move(ranges);
 }
 
+GpuTrace::~GpuTrace() {
+  Drop();
+  // A child has it in the state in which another thread of its parent left it.
+  if (gpu::CuptiSession::IsInChild()) static_cast<void>(paths_so_far_.release());
+}
+
 void GpuTrace::Drop() {
   // A child of fork() has the lock as it was, held by a thread that it has not, maybe.
   if (session_ == nullptr || gpu::CuptiSession::IsInChild()) return;
@@ -111,12 +117,12 @@ std::optional<GpuWorkOfProcess> GpuTrace::SoFar() const {
   GpuWorkOfProcess work{.begin = begin_};
   const Nanoseconds duration = MonotonicNow() - begin_;
   work.record.quality.duration_ns = duration.count();
-  paths_.CopyTo(paths_so_far_);
+  paths_.CopyTo(*paths_so_far_);
   AddRecordsSoFar(
       *session_,
       [&] {
-        paths_.CopyTo(paths_so_far_);
-        work.tables = paths_so_far_.Copy();
+        paths_.CopyTo(*paths_so_far_);
+        work.tables = paths_so_far_->Copy();
       },
       work.tables, work.record);
   AddRemark(fmt::format("of the first {:.1f} s alone, as the program was cut short",

@@ -33,7 +33,7 @@ class GpuTrace {
  public:
   /// Fails where there is no CUPTI, somebody else has it, or a trace runs already.
   static Result<std::unique_ptr<GpuTrace>> Start(const gpu::CuptiOptions& options);
-  ~GpuTrace() { Drop(); }
+  ~GpuTrace();
   GpuTrace(const GpuTrace&) = delete;
   GpuTrace& operator=(const GpuTrace&) = delete;
 
@@ -54,7 +54,7 @@ class GpuTrace {
 
   PythonPaths& paths_;
   mutable std::mutex mutex_;  // SoFar's, against what ends or restarts
-  mutable Tables paths_so_far_;
+  std::unique_ptr<Tables> paths_so_far_ = std::make_unique<Tables>();
   std::unique_ptr<gpu::CuptiSession> session_;
   std::unique_ptr<RangeTrace> ranges_;  // null where others trace them
   Nanoseconds begin_;
