@@ -59,12 +59,10 @@ Result<View> UnderstandView(const RawOptions& raw) {
     if (!top) return std::unexpected(top.error());
     view.top = *top;
   }
-  if (raw.unit == "us") {
-    view.unit = write::Unit::kMicroseconds;
-  } else if (raw.unit == "ns") {
-    view.unit = write::Unit::kNanoseconds;
-  } else if (!raw.unit.empty() && raw.unit != "samples") {
-    return Usage("It is one of samples, us, ns.", "--unit '{}' is not known", raw.unit);
+  if (!raw.unit.empty()) {
+    const auto unit = write::UnitByName(raw.unit);
+    if (!unit) return Usage("It is one of samples, us, ns.", "--unit '{}' is not known", raw.unit);
+    view.unit = *unit;
   }
   if (!raw.since.empty()) {
     auto since = ParseDuration("--since", raw.since, true);

@@ -75,6 +75,13 @@ std::string ShellQuoted(std::string_view word) {
   return quoted + "'";
 }
 
+std::optional<Unit> UnitByName(std::string_view name) {
+  if (name == "samples") return Unit::kSamples;
+  if (name == "us") return Unit::kMicroseconds;
+  if (name == "ns") return Unit::kNanoseconds;
+  return std::nullopt;
+}
+
 std::optional<Format> FormatByName(std::string_view name) {
   for (const FormatInfo& info : kFormats) {
     if (info.name == name) return info.format;

@@ -40,6 +40,8 @@ bool IsOfTimeline(Format format);
 
 /// Unit of the numbers in collapsed stacks.
 enum class Unit { kSamples, kMicroseconds, kNanoseconds };
+/// "samples", "us", "ns".
+std::optional<Unit> UnitByName(std::string_view name);
 
 struct WriteOptions {
   Mode mode = Mode::kWall;  ///< for formats with one value per stack; the others carry all

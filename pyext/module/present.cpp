@@ -31,12 +31,6 @@ Result<void> WriteTo(write::Output& output, const Recording& recording, write::F
   return write::Write(format, *profile, options, output);
 }
 
-write::Unit ToUnit(const std::string& name) {
-  if (name == "us") return write::Unit::kMicroseconds;
-  if (name == "ns") return write::Unit::kNanoseconds;
-  return write::Unit::kSamples;
-}
-
 py::tuple ToTuple(const Tables& tables, StackId stack) {
   py::list frames;
   for (const FrameId id : tables.FramesOf(stack)) {
@@ -83,10 +77,15 @@ void Save(const Recording& recording, int fd, const std::string& name, const std
     Raise({ErrorCode::kInvalidArgument, fmt::format("no such format: '{}'", format),
            "one of strobe, html, speedscope, pprof, collapsed, json"});
   }
+  const auto in = write::UnitByName(unit);
+  if (!in) {
+    Raise({ErrorCode::kInvalidArgument, fmt::format("no such unit: '{}'", unit),
+           "one of samples, us, ns"});
+  }
   const Result<void> saved = [&]() -> Result<void> {
     const py::gil_scoped_release released;
     write::FdOutput output(fd);
-    auto written = WriteTo(output, recording, *wanted, of, include_idle, ToUnit(unit));
+    auto written = WriteTo(output, recording, *wanted, of, include_idle, *in);
     return written ? output.Flush() : written;
   }();
   if (!saved) Raise(Wrap(saved.error(), "{}", name).error());

@@ -21,6 +21,7 @@ from browser import Browser, missing, running_browser  # noqa: E402
 from disturbance import RERUNS, Witness  # noqa: E402
 from html_page import SIZE  # noqa: E402
 from oracle import Oracle  # noqa: E402
+from own_interpreters import Own, own_interpreters  # noqa: E402
 from pystrobe_command import REPOSITORY, Pystrobe, find_executable  # noqa: E402
 
 Example = Callable[..., Path]
@@ -113,6 +114,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if metafunc.definition.get_closest_marker("each_layout") and not is_matrix(metafunc.config):
             found = one_of_each_layout(found)
         metafunc.parametrize("interpreter", found, ids=[one.name for one in found])
+
+
+@pytest.fixture(
+    params=[one for one in own_interpreters() if not one.root], ids=lambda one: one.name
+)
+def own(request: pytest.FixtureRequest) -> Own:
+    """Each interpreter that has the package: they keep frames in different ways."""
+    one: Own = request.param
+    return one
 
 
 @pytest.fixture(scope="session")

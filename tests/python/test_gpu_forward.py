@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from gpu_traced import traced
 from on_mock_gpu import HERE, MOCK
-from own_interpreters import Own, own_interpreters
+from own_interpreters import Own
 from pystrobe import read as pystrobe_read
 from pystrobe_command import Pystrobe
 
@@ -32,15 +32,6 @@ def found(profile):
 """
 IN_BACKWARD = ["<module>", "backward", "<autograd thread>"]
 IN_LAYER = ["<module>", "layer", "operation", "launch"]
-
-
-@pytest.fixture(
-    params=[one for one in own_interpreters() if not one.root], ids=lambda one: one.name
-)
-def own(request: pytest.FixtureRequest) -> Own:
-    """Each that has the package: they keep frames in different ways."""
-    one: Own = request.param
-    return one
 
 
 def found(program: str, own: Own | None = None) -> Any:

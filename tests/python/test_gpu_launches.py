@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from gpu_traced import PREAMBLE, traced
 from on_mock_gpu import HERE, MOCK, run
-from own_interpreters import THIS, Own, own_interpreters
+from own_interpreters import THIS, Own
 from pystrobe import read as pystrobe_read
 from pystrobe_command import Pystrobe
 
@@ -28,14 +28,6 @@ def counts(profile):
 
 def counted(program: str, own: Own = THIS) -> Any:
     return traced(COUNTS + textwrap.dedent(program), own)
-
-
-@pytest.fixture(
-    params=[one for one in own_interpreters() if not one.root], ids=lambda one: one.name
-)
-def own(request: pytest.FixtureRequest) -> Own:
-    one: Own = request.param
-    return one
 
 
 def test_launches_are_counted_by_path_and_kernel(own: Own) -> None:
