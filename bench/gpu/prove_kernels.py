@@ -211,7 +211,7 @@ def table() -> str:
     for name, row in results.get("cost", {}).items():
         cells = [
             f"{cost['on']:.2f} ({cost['after']:.2f})" if cost else "not measured"
-            for cost in row.values()
+            for cost in map(row.get, WORKS)
         ]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

@@ -34,7 +34,8 @@ std::optional<Check> CheckGpu(const std::string& root) {
   if (!version) return std::nullopt;
   Check check{.name = "GPU", .seen = "NVIDIA driver " + VersionIn(*version)};
   // Tried: a container may have the node, and not be let at it.
-  const ScopedFd device(open((root + "/dev/nvidiactl").c_str(), O_RDWR | O_CLOEXEC));
+  const std::string path = root + "/dev/nvidiactl";
+  const ScopedFd device(open(path.c_str(), O_RDWR | O_CLOEXEC));
   const int error = errno;
   if (device.valid()) {
     check.meaning =
