@@ -451,11 +451,13 @@ pid_t CopyJob::WhomToStop() {
   return stopped ? tid : 0;
 }
 
-void CopyJob::LookAgain() {
+void CopyJob::LookAgain(Nanoseconds before) {
   char text[256];
   const auto stat = ParseSchedStat(ReadInto(witness.schedstat_fd, text));
+  const bool awake = ReadAwake(witness.syscall_fd).value_or(true);
+  if (MonotonicNow() >= before) return;
   if (stat) stat_before = stat;
-  awake_before = ReadAwake(witness.syscall_fd).value_or(true);
+  awake_before = awake;
 }
 
 }  // namespace pystrobe::remote

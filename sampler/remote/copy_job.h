@@ -247,8 +247,9 @@ struct CopyJob {
   /// Makes who has the lock, as of the last copy, the subject. False where it is nobody that is
   /// known.
   bool TurnToHolder();
-  /// Reads `stat_before` and `awake_before` again, as time has passed since they were set.
-  void LookAgain();
+  /// Reads `stat_before` and `awake_before` again, as time has passed since they were set. What is
+  /// read at `before` or later does not count: by then somebody else may have the subject's CPU.
+  void LookAgain(Nanoseconds before = Nanoseconds::max());
   /// As Run, but while another thread of ours has the subject's CPU, `held_cpu`. There is a result
   /// only after EndBeside.
   void RunBeside(int held_cpu);

@@ -30,9 +30,14 @@ Nanoseconds CpuHold::due() const {
   return state_.load() == kWanted ? at_.load() : Nanoseconds::max();
 }
 
-bool CpuHold::Await() {
+bool CpuHold::SleepUntilSoon() const {
   const Nanoseconds early = at_.load() - MonotonicNow() - kWorthSleeping;
-  if (early > Nanoseconds::zero()) std::this_thread::sleep_for(early);
+  if (early <= Nanoseconds::zero()) return false;
+  std::this_thread::sleep_for(early);
+  return true;
+}
+
+bool CpuHold::Await() {
   const Nanoseconds deadline = std::max(MonotonicNow(), at_.load()) + kPatience;
   State state;
   while ((state = state_.load()) == kWanted) {

@@ -10,8 +10,8 @@
 
 namespace pystrobe::remote {
 
-/// The asking thread: Ask, wake the holder, Await, work, End. Both spin: it is for microseconds,
-/// but for what is left until the time that was asked for.
+/// The asking thread: Ask, wake the holder, SleepUntilSoon, Await, work, End. Both spin: it is for
+/// microseconds.
 /// [the asking thread and the holder, which is pinned to the CPU]
 class CpuHold {
  public:
@@ -23,6 +23,9 @@ class CpuHold {
 
   /// It is wanted at `at` (CLOCK_MONOTONIC). [the asking thread]
   void Ask(Nanoseconds at);
+  /// Sleeps until it is soon time. False, and it has not slept, where it is so already. [the asking
+  /// thread]
+  bool SleepUntilSoon() const;
   /// Waits until the holder has the CPU. False where it does not come, or has given up already:
   /// then it will not hold. [the asking thread]
   bool Await();

@@ -19,8 +19,11 @@ constexpr Nanoseconds kShortCopy = CpuHold::kLongest / 4;
 // From the time at which we were to wake until a copy is begun: so much at first.
 constexpr Nanoseconds kReadiness = std::chrono::microseconds(100);
 constexpr double kReadyShare = 0.95;
-// Where others keep us waiting, waking earlier does not help.
+// Where others keep us waiting, waking earlier does not help. Where there is time it is worth more:
+// who is late finds what runs first after a wait too often, for the probe has been there at the
+// time itself. It took the CPU from whoever had it, and left it to who was woken meanwhile.
 constexpr Nanoseconds kLongestLead = std::chrono::microseconds(200);
+constexpr Nanoseconds kLongestLeadWithTime = std::chrono::microseconds(800);
 // What is left to give a copy to a probe before its time.
 constexpr Nanoseconds kMargin = std::chrono::microseconds(5);
 // Making a copy beside the target's CPU costs us some 150 us, four times as much as leaving it to
@@ -90,7 +93,8 @@ bool Pauser::CanBeEarly() const {
 
 Nanoseconds Pauser::lead() const {
   if (!CanBeEarly()) return {};
-  return std::min({readiness_.value() + kMargin, kLongestLead, period_ * 3 / 4});
+  const Nanoseconds longest = has_time_ ? kLongestLeadWithTime : kLongestLead;
+  return std::min({readiness_.value() + kMargin, longest, period_ * 3 / 4});
 }
 
 void Pauser::Sleep(Nanoseconds until) {

@@ -62,6 +62,7 @@ bool Probe::Submit(CopyJob& job, Nanoseconds at) {
 bool Probe::RunBeside(CopyJob& job, Nanoseconds at) {
   hold_.Ask(at);
   job.woken_for = sleep_.WakeFor(at);
+  if (hold_.SleepUntilSoon()) job.LookAgain(at);
   if (!hold_.Await()) return false;
   job.RunBeside(cpu_);
   if (!hold_.End()) return false;

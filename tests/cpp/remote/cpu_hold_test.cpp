@@ -189,10 +189,12 @@ TEST_F(CpuHoldTest, IsWaitedForAsleepWhereItIsNotWantedYet) {
   const Nanoseconds cpu_before = ThreadCpuNow();
   hold_.Ask(at);
   EXPECT_EQ(hold_.due(), at);
+  EXPECT_TRUE(hold_.SleepUntilSoon());
   EXPECT_FALSE(hold_.Await()) << "nobody has woken the holder";
   EXPECT_GE(MonotonicNow(), at + CpuHold::kPatience);
   EXPECT_LT(ThreadCpuNow() - cpu_before, std::chrono::milliseconds(25));
   EXPECT_EQ(hold_.due(), Nanoseconds::max());
+  EXPECT_FALSE(hold_.SleepUntilSoon());
 }
 
 TEST_F(CpuHoldTest, IsNotHadWhereTheHolderIsElsewhere) {
