@@ -366,15 +366,15 @@ def _tree(depth: int) -> None:
 
 
 def _ns_per_call() -> float:
-    """Of calls within calls, which cost more than those of a loop. The least of some tries: what
-    comes in between only adds."""
+    """Of calls within calls, which cost more than those of a loop. The middle one of some tries:
+    the fastest tell what a CPU does at its best, which is not how it runs a program."""
     depth, tries = 7, 40
     taken = []
     for _ in range(tries):
         begin = time.perf_counter_ns()
         _tree(depth)
         taken.append(time.perf_counter_ns() - begin)
-    return min(taken) / ((2 << depth) - 1)
+    return sorted(taken)[tries // 2] / ((2 << depth) - 1)
 
 
 def _nothing() -> None:
@@ -396,8 +396,8 @@ def _cost_of_a_call(engine: str, builtins: bool, wall_only: bool) -> tuple[float
             _nothing()
     finally:
         tracer.stop()
-    # The first tries of a process are slow ones: caches and the CPU's clock have to get going.
-    cost = max(0.0, traced - min(before, _ns_per_call()))
+    # Before and after: meanwhile the CPU may have become faster, or slower.
+    cost = max(0.0, traced - (before + _ns_per_call()) / 2)
     ((_, _, rows),) = tracer.rows(True)
     in_callee = [sums[3] / sums[0] for facts, sums, _ in rows if facts[0] == _nothing.__name__]
     return cost, min([cost, *in_callee])

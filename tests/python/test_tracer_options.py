@@ -115,21 +115,27 @@ print(json.dumps([tracer.ns_per_call, quality.held_ns / quality.taken, str(trace
 @each_engine
 @pytest.mark.chance
 def test_times_can_be_corrected_for_the_cost(way: Way) -> None:
+    """What is taken off is right within a quarter, of which the function's own time is a part."""
     said = told(
         way,
         """
+from statistics import median
+from pystrobe import _tracer
 def fib(n):
     return n if n < 2 else fib(n - 1) + fib(n - 2)
 def alone():
     begin = time.perf_counter()
     fib(20)
     return time.perf_counter() - begin
-seconds = min(alone() for _ in range(15))
-tracers = [traced(lambda: fib(20)) for _ in range(15)]
-def least(**options):
-    return min(row.self for tracer in tracers for row in tracer.stats(**options)
-               if row.function == "fib")
-print(json.dumps([seconds, least(), least(corrected=True)]))
+def own(tracer, **options):
+    return next(row.self for row in tracer.stats(**options) if row.function == "fib")
+rounds = []
+for _ in range(15):
+    # A process measures the cost once, at one speed of its CPU: here as often as it is used.
+    _tracer._cost_of_a_call.cache_clear()
+    seconds, tracer = alone(), traced(lambda: fib(20))
+    rounds.append((seconds, own(tracer), own(tracer, corrected=True)))
+print(json.dumps([median(one) for one in zip(*rounds)]))
 """,
     )
     seconds, told_time, corrected = said
@@ -137,7 +143,8 @@ print(json.dumps([seconds, least(), least(corrected=True)]))
     assert abs(corrected - seconds) < abs(told_time - seconds)
     # There this hook slows every instruction down, not calls alone.
     if way.engine != "setprofile" or way.by.version[:2] not in ((3, 10), (3, 11)):
-        assert corrected == pytest.approx(seconds, rel=0.5)
+        within = max(0.5 * seconds, 0.25 * (told_time - seconds))
+        assert corrected == pytest.approx(seconds, abs=within), said
 
 
 @pytest.mark.parametrize("by", own_interpreters(), ids=lambda by: by.name)
