@@ -3,8 +3,9 @@
 """What profilers of kernels cost a program that launches them: launch_cost.py [PROFILER...]
 
 Of each with each work blocks before it was ever used; then with it and after it, in turn. Prints a
-line of JSON for each pair: profiler, work, and the median before in microseconds with the ratios of
-the others to that, or null where it could not be measured.
+line of JSON for each pair: profiler, work, and the median before in microseconds; "on", blocks with
+it beside those right before and after them, and "after", those that come after it beside the ones
+before it was ever used; or null where it could not be measured.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from typing import Any
 import torch
 
 LAUNCHES = 10_000
-CYCLES = 7
+CYCLES = 9
+WARM_UP_S = 0.5  # of a process just forked, whose pages are its parent's, and of its CPU's clock
 PATIENCE_S = 60.0  # for a pair
 DEPTHS = (3, 20, 60)
 # PyTorch may be loaded before; it must not have been used.
@@ -119,19 +121,25 @@ WORKS: dict[str, Callable[[], Callable[[], float]]] = {
 def cost_of(profiler: str, work: str) -> dict[str, float]:
     """To be measured where no profiler has been used: some leave launches slower for good."""
     make, run = PROFILERS[profiler], WORKS[work]()
-    run()
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < WARM_UP_S:
+        run()
     plain = statistics.median(run() for _ in range(CYCLES))
-    on, after = [], []
+    with make():
+        run()
+    on, after = [], [run()]
     for _ in range(CYCLES):
         with make():
-            on.append(run() / plain)
-        after.append(run() / plain)
+            taken = run()
+        after.append(run())
+        # A machine's speed changes within seconds, by a third: only neighbours are alike.
+        on.append(2 * taken / (after[-2] + after[-1]))
     return {
         "plain_us": plain,
         "on": statistics.median(on),
         "on_min": min(on),
         "on_max": max(on),
-        "after": statistics.median(after),
+        "after": statistics.median(after) / plain,
     }
 
 

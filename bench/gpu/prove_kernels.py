@@ -205,12 +205,14 @@ def prove_cost() -> None:
 def table() -> str:
     """What each profiler costs, for people."""
     lines = [
-        "| while it runs, and (after it) | " + " | ".join(WORKS) + " |",
+        "| while it runs, beside blocks between, x those beside blocks before it was ever used | "
+        + " | ".join(WORKS)
+        + " |",
         "| --- |" + " ---: |" * len(WORKS),
     ]
     for name, row in results.get("cost", {}).items():
         cells = [
-            f"{cost['on']:.2f} ({cost['after']:.2f})" if cost else "not measured"
+            f"{cost['on']:.2f} x {cost['after']:.2f}" if cost else "not measured"
             for cost in map(row.get, WORKS)
         ]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
