@@ -35,6 +35,14 @@ ThreadProfile ToThread(const Stacks& stacks, ThreadIndex thread) {
   return profile;
 }
 
+ThreadProfile ByLauncher(const Tables& tables, const ThreadProfile& stream) {
+  Stacks stacks;
+  for (const StackWeight& entry : stream.stacks) {
+    stacks[tables.stack(entry.stack).parent] += entry.self;
+  }
+  return ToThread(stacks, stream.thread);
+}
+
 std::string ListStreams(const GpuRecord& record) {
   constexpr size_t kMost = 20;
   std::set<std::string> names;
@@ -125,3 +133,15 @@ Result<Profile> FoldGpu(const RecordingSource& recording, const FoldOptions& opt
 }
 
 }  // namespace pystrobe::analyze
+
+namespace pystrobe {
+
+Profile ByLauncher(const Profile& profile) {
+  Profile by_launcher = profile;
+  for (ThreadProfile& stream : by_launcher.threads) {
+    stream = analyze::ByLauncher(profile.tables(), stream);
+  }
+  return by_launcher;
+}
+
+}  // namespace pystrobe

@@ -149,6 +149,10 @@ struct FunctionRow {
 /// stable output. In all modes but kWall rows may have no time at all: they come last.
 std::vector<FunctionRow> FunctionTable(const Profile& profile, Mode mode);
 
+/// A profile of Work::kGpu by what launched: each kernel, copy and set is its launcher's own time
+/// and none is a function of its own. What was launched outside of Python is in the empty stack.
+Profile ByLauncher(const Profile& profile);
+
 /// CPU time by what used it, in ns. The three add up to Weights::cpu_ns.
 struct CpuSplit {
   uint64_t python_ns = 0;  ///< in the interpreter, its built-in functions included

@@ -370,8 +370,8 @@ std::string Legend(const Profile& profile, const TableOptions& options) {
   if (CountsCalls(profile)) self = "self: time in the function itself; calls: those that began";
   std::string_view total = "total: time in the function and in all that it called";
   if (options.mode == Mode::kGpu) {
-    self = "self: time of the kernel, copy or set; count: how many of it a GPU did";
-    total = "total: of what the function, and all that it called, had launched";
+    self = "self: GPU time of what the function itself launched; count: of how many works";
+    total = "total: with what all that it called launched; file:line has most of its own";
   }
   std::string text = "\n";
   for (const std::string_view line : {self, total}) {
