@@ -170,12 +170,23 @@ def _end(profiler: Any, pid: int, output: str | None, is_lent: bool) -> None:
         if is_lent:
             _keep(profile, profiler)
         elif output is None:
-            profile.print(file=sys.stderr)
+            _print(profile)
         else:
             profile.save(output.replace("{pid}", str(pid)))
     # The program may have done anything to what this needs.
     except Exception as error:
         _tell(str(error) or repr(error))
+
+
+def _print(profile: Any) -> None:
+    """All that there is, for it is kept nowhere."""
+    mode = profile._whole.mode
+    if profile.gpu is None or mode == "gpu":
+        profile.print(file=sys.stderr)
+        return
+    profile.print(mode=mode, file=sys.stderr)
+    print(file=sys.stderr)
+    profile.print(mode="gpu", file=sys.stderr)
 
 
 def _keep(profile: Any, profiler: Any) -> None:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pystrobe
 import pytest
 from on_mock_gpu import run
+from pystrobe import gpu
 
 
 def test_measure_keeps_the_launch_out_of_the_devices_time() -> None:
@@ -138,6 +140,22 @@ def test_measure_refuses_what_makes_no_sense(option: str, told: str) -> None:
         """
     )
     assert said == told
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("measure(3)", "what to measure is 3"),
+        ("benchmark('it', 3)", "what to run is 3"),
+        ("compare([len])", "what to compare is [<built-in function len>]"),
+        ("compare({})", "what to compare is {}"),
+        ("compare({'a': len, 'b': None})", "b is None"),
+    ],
+)
+def test_what_is_no_function_is_refused(call: str, told: str) -> None:
+    with pytest.raises(pystrobe.InvalidArgumentError) as refused:
+        eval(f"gpu.{call}", {"gpu": gpu})
+    assert refused.value.message == told
 
 
 def test_each_option_reaches_the_core() -> None:

@@ -469,3 +469,12 @@ def test_a_script_is_sampled_all_the_same_without_a_gpu(pystrobe: Pystrobe, tmp_
     done = pystrobe.succeed("run", "--gpu", "--python", sys.executable, str(script))
     assert done.err.startswith("pystrobe: the GPU is not profiled: there is no CUDA driver")
     assert "Quality:" in done.err
+
+
+@pytest.mark.parametrize("mode", ["cpu", "gpu"])
+def test_what_is_kept_nowhere_is_shown_whole(mode: str) -> None:
+    settings = {"PYSTROBE_ENABLE": f"gpu=1,mode={mode}"}
+    _, said = start("import pystrobe.auto\n" + PREAMBLE + "many(100)", True, settings)
+    assert said.count("What GPUs did: 500 us in 100 kernels") == 1
+    assert ("Quality:" in said) == (mode == "cpu")
+    assert "print(mode" not in said

@@ -11,6 +11,7 @@ from pystrobe import _core
 from pystrobe._errors import InvalidArgumentError
 from pystrobe.gpu._devices import available
 from pystrobe.gpu._format import format_seconds
+from pystrobe.gpu._measure import check_callable
 from pystrobe.gpu._stream import handle_of
 
 
@@ -63,6 +64,7 @@ def benchmark(
     :param num_warmups: trials before the first that counts: of what is compiled or loaded then.
     :param stream: as for :func:`timer`.
     """
+    check_callable(run, "what to run")
     if num_trials < 1 or num_warmups < 0:
         raise InvalidArgumentError(
             f"num_warmups is {num_warmups!r} and num_trials {num_trials!r}",

@@ -11,7 +11,7 @@ from typing import Any
 from pystrobe import _core
 from pystrobe._errors import GpuError, InvalidArgumentError
 from pystrobe.gpu._format import format_noise, format_seconds, format_table
-from pystrobe.gpu._measure import Measurement, MeasureOptions, measure_in_turn
+from pystrobe.gpu._measure import Measurement, MeasureOptions, check_callable, measure_in_turn
 from pystrobe.gpu._trace import works_of
 
 # Of all pairs together: which is the fastest is known only afterwards.
@@ -95,8 +95,13 @@ def compare(
     :param functions: by name; each is called with ``arguments``.
     :param options: as for :func:`measure`.
     """
-    if not functions:
-        raise InvalidArgumentError("nothing to compare", "give at least one function, by name")
+    if not isinstance(functions, Mapping) or not functions:
+        raise InvalidArgumentError(
+            f"what to compare is {functions!r}",
+            'functions by name, at least one: {"square": torch.square}',
+        )
+    for name, function in functions.items():
+        check_callable(function, name)
     bound: dict[str, Callable[[], object]] = {
         name: functools.partial(function, *arguments) for name, function in functions.items()
     }

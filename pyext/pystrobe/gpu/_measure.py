@@ -151,6 +151,13 @@ class MeasureOptions:
         return options
 
 
+def check_callable(function: object, what: str) -> None:
+    if not callable(function):
+        raise InvalidArgumentError(
+            f"{what} is {function!r}", "a function, which is called: lambda: torch.square(x)"
+        )
+
+
 def measure_in_turn(
     named: dict[str, Callable[[], object]], options: MeasureOptions
 ) -> list[Measurement]:
@@ -199,5 +206,6 @@ def measure(run: Callable[[], object], *, name: str | None = None, **options: An
     :param patience: seconds for which a stream is held back at most.
     :raises GpuError: there is no GPU, or its driver refused, which it tells.
     """
+    check_callable(run, "what to measure")
     own_name = name if name is not None else getattr(run, "__name__", repr(run))
     return measure_in_turn({own_name: run}, MeasureOptions(**options))[0]
