@@ -14,6 +14,10 @@ SwitchFlag FlagFor(const TraceWishes& wishes) {
   return wishes.cpu_time ? SwitchFlag::OfThisThread() : SwitchFlag::AlwaysSet();
 }
 
+Ticks TrustFor(const TraceWishes& wishes, const TickRate& rate) {
+  return wishes.cpu_time ? rate.ToTicks(OffCpu::kLongestTrust) : ~Ticks{0};
+}
+
 constexpr char nobody = 0;
 constexpr Key kNobody = &nobody;
 
@@ -54,7 +58,8 @@ ThreadTrace::ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWat
                          const TickRate& rate, const TraceWishes& wishes)
     : top_(slots.data()),
       last_running_(top_),
-      off_cpu_(FlagFor(wishes), SwitchFlag::Available(), start.at, start.cpu, rate),
+      off_cpu_(FlagFor(wishes), SwitchFlag::Available(), TrustFor(wishes, rate), start.at,
+               start.cpu, rate),
       log_(wishes.timeline, start.tid, tree_, start.at),
       limit_(slots.data() + slots.capacity()),
       slots_(std::move(slots)),

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -38,16 +39,21 @@ class KeyWatch {
 };
 
 /// A thread's own CPU time, told by the clock of its calls. Between two looks at the kernel's clock
-/// it grows as time does where SwitchFlag says that the thread kept its CPU. [the thread itself]
+/// it grows as time does where SwitchFlag says that the thread kept its CPU. But what a hypervisor
+/// or an interrupt took of that is not charged to the thread, and no flag tells of it: it is asked
+/// for now and then, so that it is found near to where it was. [the thread itself]
 class OffCpu {
  public:
-  /// `cpu`: what the thread had used at `now`.
-  OffCpu(SwitchFlag flag, bool has_flag, Ticks now, Nanoseconds cpu, const TickRate& rate)
-      : flag_(flag), has_flag_(has_flag), rate_(&rate), last_(now), last_cpu_(cpu) {}
+  static constexpr Nanoseconds kLongestTrust = std::chrono::milliseconds(1);
+
+  /// `cpu`: what the thread had used at `now`. `trust`: so long a flag that is set is believed.
+  OffCpu(SwitchFlag flag, bool has_flag, Ticks trust, Ticks now, Nanoseconds cpu,
+         const TickRate& rate)
+      : flag_(flag), has_flag_(has_flag), rate_(&rate), trust_(trust), last_(now), last_cpu_(cpu) {}
 
   /// Brings ticks() up to `now`, which it may move to a later moment.
   void Follow(Ticks& now) {
-    if (!flag_.IsSet()) [[unlikely]]
+    if (!flag_.IsSet() || now - last_ > trust_) [[unlikely]]
       now = Look(now);
   }
   /// Time without a CPU, since the beginning. As of the last Follow or SyncTo.
@@ -62,6 +68,7 @@ class OffCpu {
   SwitchFlag flag_;
   bool has_flag_;
   const TickRate* rate_;
+  Ticks trust_;
   Ticks ticks_ = 0;
   Ticks last_;  // when it was last known
   Nanoseconds last_cpu_;
@@ -198,8 +205,10 @@ class ThreadTrace {
     return node;
   }
   void Charge(const Slot& slot, Ticks now) {
-    slot.node->total += now - slot.begin;
-    slot.node->off_cpu += off_cpu_.ticks() - slot.off_cpu_before;
+    const Ticks total = now - slot.begin;
+    slot.node->total += total;
+    // What is found out in this call may have been before it.
+    slot.node->off_cpu += std::min(total, off_cpu_.ticks() - slot.off_cpu_before);
     if (log_.IsOn()) log_.Leave(now);
   }
   bool Admits(Key key) { return !IsKnownRefused(key) && AdmitsNew(key); }

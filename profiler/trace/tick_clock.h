@@ -43,6 +43,9 @@ class TickRate {
   Nanoseconds ToTime(Ticks ticks) const {
     return Nanoseconds(static_cast<int64_t>(static_cast<double>(ticks) / ticks_per_ns_));
   }
+  Ticks ToTicks(Nanoseconds time) const {
+    return static_cast<Ticks>(static_cast<double>(time.count()) * ticks_per_ns_);
+  }
   /// CLOCK_MONOTONIC as it was when the clock showed `ticks`.
   Nanoseconds TimeAt(Ticks ticks) const {
     return first_.time +

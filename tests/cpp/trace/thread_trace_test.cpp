@@ -266,6 +266,33 @@ TEST(ThreadTrace, WithoutCpuTimeItsClockIsNotRead) {
   EXPECT_GE(rate.ToTime(nap.total), milliseconds(6));
 }
 
+// As where a hypervisor had the CPU for 5 ms, which the thread was not charged for.
+TEST(ThreadTrace, NoCallIsWithoutACpuForLongerThanItLasts) {
+  Keys watch(nullptr);
+  const TickRate rate = TickRate::Measure();
+  const ThreadStart start{gettid(), TickClock::Now(), ThreadCpuNow() + milliseconds(5)};
+  const auto trace = *ThreadTrace::Begin(start, {}, watch, rate);
+  if (SwitchFlag::Available()) SwitchFlag::OfThisThread().Set();  // so it is found in the call
+  trace->Enter(KeyOf(0));
+  usleep(1'000);
+  trace->Leave(KeyOf(0));
+  trace->End(ThreadCpuNow());
+  EXPECT_GE(rate.ToTime(trace->off_cpu()), milliseconds(5));
+  const CallNode& call = *trace->tree().root().first_child;
+  EXPECT_LE(call.off_cpu, call.total);
+}
+
+TEST(ThreadTrace, TheKernelIsAskedNowAndThenWhateverTheFlagSays) {
+  Traced trace;
+  const Nanoseconds end = ThreadCpuNow() + 40 * OffCpu::kLongestTrust;
+  while (ThreadCpuNow() < end) {
+    trace->Enter(KeyOf(0));
+    trace->Leave(KeyOf(0));
+  }
+  trace->End(ThreadCpuNow());
+  EXPECT_GE(trace->clock_looks(), 35U);
+}
+
 // On one CPU, which they have by turns: what each has is no part of the elapsed time.
 TEST(ThreadTrace, CpuTimeIsWhatTheKernelCharged) {
   constexpr int kThreads = 3;
