@@ -16,8 +16,10 @@ std::string FormatReport(const Profile& profile, const ReportOptions& options) {
   // Of functions by the time of their kernels, which there is not where nobody asked for it.
   const bool has_times = !is_of_gpu || !recording.gpu()->quality.launches_only;
   std::string text;
-  if (options.with_table && has_times) {
-    text = FormatTable(is_of_gpu ? ByLauncher(profile) : profile, options.table) + "\n";
+  if (options.with_table && is_of_gpu && has_times) {
+    text = FormatTable(ByLauncher(profile), options.table) + "\n";
+  } else if (options.with_table && !is_of_gpu) {
+    text = FormatTable(profile, options.table) + "\n";
   }
   if (options.with_table && is_of_gpu) {
     text += FormatGpuTable(recording, options.table, options.thread) + "\n";

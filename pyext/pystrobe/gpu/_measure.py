@@ -152,6 +152,7 @@ class MeasureOptions:
 
 
 def check_callable(function: object, what: str) -> None:
+    """Raises InvalidArgumentError unless it can be called; ``what`` names it."""
     if not callable(function):
         raise InvalidArgumentError(
             f"{what} is {function!r}", "a function, which is called: lambda: torch.square(x)"
