@@ -198,7 +198,7 @@ def prove_cost() -> None:
             check(
                 f"{profiler}, {work}: at most x{most}",
                 cost is not None and cost["on"] <= most,
-                cost and f"x{cost['on']:.3f}",
+                cost and f"x{cost['on']:.3f}, x{cost['after']:.2f} left behind",
             )
 
 
