@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import functools
 import os
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, overload
 
-from pystrobe import _profiler
+from pystrobe import _output, _profiler
 from pystrobe._profiler import Profiler
 
 if TYPE_CHECKING:
-    from pystrobe._profile import Profile
     from pystrobe._profiler import ProfilerMode, ProfilerThreads
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -46,15 +46,24 @@ def profile(
 ) -> F | Callable[[F], F]:
     """Decorates a function: each call is sampled, and then printed or saved to ``output``.
 
+    Where that fails after the call a warning says so, and where the recording is kept: the function
+    returns or raises as it would.
+
     A call while a profiler runs (a recursive one, or one in another thread) is not sampled by
     itself: it is part of what that one sees.
+
+    :raises InvalidArgumentError: ``output`` is no name of a format; or, by the call before it
+        begins, no file can be made there.
     """
+    if output is not None:
+        _output.check_name(output)
 
     def decorate(wrapped: F) -> F:
         @functools.wraps(wrapped)
         def sampled(*args: object, **keywords: object) -> object:
             if _profiler._running is not None:
                 return wrapped(*args, **keywords)
+            place = None if output is None else _output.check_place(output)
             profiler = Profiler(
                 mode=mode,
                 rate=rate,
@@ -63,19 +72,31 @@ def profile(
                 threads=threads,
                 gpu=gpu,
             )
-            profiler.start()
+            # Another thread's may have come first.
+            if not profiler._start_alone(None):
+                return wrapped(*args, **keywords)
             try:
                 return wrapped(*args, **keywords)
             finally:
-                _deliver(profiler.stop(), output)
+                _deliver(profiler, place)
 
         return sampled  # type: ignore[return-value]
 
     return decorate if function is None else decorate(function)
 
 
-def _deliver(profile: Profile, output: str | os.PathLike[str] | None) -> None:
-    if output is None:
-        profile.print()
-    else:
-        profile.save(output)
+def _deliver(profiler: Profiler, place: str | None) -> None:
+    profile = None
+    try:
+        profiler._end()  # unless the function has
+        profile = profiler.profile
+        if place is None:
+            profile.print()
+        else:
+            profile.save(place)
+    # The program may have done anything to what this needs.
+    except Exception as error:
+        text = f"a call was profiled, and then: {str(error) or repr(error)}"
+        if profile is not None:
+            text += f"\n{_output.kept(profile)}"
+        warnings.warn(text, RuntimeWarning, stacklevel=3)

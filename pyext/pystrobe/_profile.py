@@ -14,6 +14,7 @@ from typing import Literal, TextIO
 from pystrobe import _core
 from pystrobe._errors import InvalidArgumentError
 from pystrobe._gpu_report import GpuReport, StackFrame
+from pystrobe._output import OF_CALLS, OF_SAMPLES, OF_TIMELINES
 from pystrobe._range_report import NamedRange
 from pystrobe._report import (
     FunctionTimes,
@@ -26,10 +27,7 @@ from pystrobe._report import (
 )
 
 Unit = Literal["samples", "us", "ns"]
-FORMATS = (
-    *("strobe", "html", "speedscope", "pprof", "collapsed", "json"),
-    *("callgrind", "pstats", "trace-events", "perfetto"),
-)
+FORMATS = (*OF_SAMPLES, *OF_CALLS, *OF_TIMELINES)
 
 
 @dataclass(frozen=True)

@@ -214,13 +214,18 @@ class Profiler:
 
     def _start(self, fd: int | None) -> None:
         """``fd``: of a file that takes the recording while it is made; ``None``: memory."""
+        if not self._start_alone(fd):
+            raise Error(
+                "a profiler runs in this process already",
+                "stop it first: one at a time. `pystrobe run --gpu` and --in-process start one",
+            )
+
+    def _start_alone(self, fd: int | None) -> bool:
+        """``False``: another one runs, and nothing has begun."""
         global _running
         with _lock:
             if _running is not None:
-                raise Error(
-                    "a profiler runs in this process already",
-                    "stop it first: one at a time. `pystrobe run --gpu` and --in-process start one",
-                )
+                return False
             self._fd = fd
             self._step = 0
             self._action = self._action_of(0)
@@ -228,6 +233,7 @@ class Profiler:
                 self._begin()
             self._open_step()
             _running = self
+            return True
 
     def _action_of(self, step: int) -> str:
         if self._schedule is None:

@@ -14,11 +14,12 @@ commas between them, or just ``1``:
     as :class:`pystrobe.Tracer` has them. In a pattern ``%2c``, ``%3b`` and ``%25`` stand for ``,``,
     ``;`` and ``%``.
 ``output=FILE``
-    what to save at the end; ``{pid}`` in it becomes the process id. Without it the table is printed
-    on stderr.
+    what to save at the end; ``{pid}`` in it becomes the process id. Its folder must be there.
+    Without it the table is printed on stderr.
 
 Where the variable is not set, or empty, nothing happens. Whatever goes wrong is told on stderr, and
-neither ends the program nor changes its exit status. (Where ``pystrobe run --in-process`` or
+neither ends the program nor changes its exit status; what is wrong with the settings is told at
+once, and nothing is sampled. (Where ``pystrobe run --in-process`` or
 ``trace`` has started it, it ends before it begins if it cannot be sampled or traced.)
 """
 
@@ -30,6 +31,7 @@ import sys
 import warnings
 from typing import Any
 
+from pystrobe import _output
 from pystrobe._errors import Error, InvalidArgumentError
 
 VARIABLE = "PYSTROBE_ENABLE"
@@ -95,6 +97,20 @@ def _check(settings: dict[str, Any]) -> None:
             )
 
 
+def _place(output: str, settings: dict[str, Any]) -> str:
+    """Where it is to be saved.
+
+    :raises InvalidArgumentError: it cannot.
+    """
+    path = output.replace("{pid}", str(os.getpid()))
+    _output.check_name(
+        path,
+        calls=settings.get("mode") == "trace",
+        timeline=settings.get("timeline", False),
+    )
+    return _output.check_place(path)
+
+
 def _started(settings: dict[str, Any], fd: int | None) -> Any:
     if settings.get("mode") == "trace":
         from pystrobe._tracer import Tracer
@@ -136,6 +152,7 @@ def _begin() -> None:
             # made by exec, which resets what the exit status is made of.
             import pystrobe._profile  # noqa: F401
         _check(settings)
+        place = None if output is None else _place(output, settings)
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             profiler = _started(settings, fd)
@@ -150,14 +167,15 @@ def _begin() -> None:
     finally:
         if fd is not None:
             os.close(fd)
-    atexit.register(_end, profiler, os.getpid(), output, fd is not None)
+    atexit.register(_end, profiler, os.getpid(), place, fd is not None)
 
 
-def _end(profiler: Any, pid: int, output: str | None, is_lent: bool) -> None:
+def _end(profiler: Any, pid: int, place: str | None, is_lent: bool) -> None:
     """``is_lent``: who lent the file makes the reports."""
     # A child made by fork has nothing that runs.
     if os.getpid() != pid:
         return
+    profile = None
     try:
         recording = profiler._finish()
         if recording is None:
@@ -169,13 +187,15 @@ def _end(profiler: Any, pid: int, output: str | None, is_lent: bool) -> None:
         profile = Profile(recording)
         if is_lent:
             _keep(profile, profiler)
-        elif output is None:
+        elif place is None:
             _print(profile)
         else:
-            profile.save(output.replace("{pid}", str(pid)))
+            profile.save(place)
     # The program may have done anything to what this needs.
     except Exception as error:
         _tell(str(error) or repr(error))
+        if profile is not None:
+            _tell(_output.kept(profile))
 
 
 def _print(profile: Any) -> None:
@@ -190,10 +210,7 @@ def _print(profile: Any) -> None:
 
 
 def _keep(profile: Any, profiler: Any) -> None:
-    import tempfile  # it brings a dozen other modules, which are seldom needed
-
-    path = os.path.join(tempfile.gettempdir(), f"pystrobe-{os.getpid()}.strobe")
-    profile.save(path)
+    path = _output.keep(profile)
     kept = "nothing recorded is lost: it" if profiler._whole else "what could be kept"
     _tell(f"{profiler._MOVED}: {profiler._moved_because}; {kept} is in {path}")
 
