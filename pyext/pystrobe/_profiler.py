@@ -448,6 +448,16 @@ class Profiler:
             sampler.abandon()
 
 
+def check_mode(mode: object) -> None:
+    """That it is one of :func:`enable`.
+
+    :raises InvalidArgumentError: it is not.
+    """
+    known = (*_MODES, "trace")
+    if mode not in known:
+        raise InvalidArgumentError(f"no such mode: {mode!r}", f"one of {', '.join(known)}")
+
+
 @overload
 def enable(
     *,
@@ -465,6 +475,7 @@ def enable(*, mode: Literal["trace"], builtins: bool = False, engine: Engine = "
 def enable(*, mode: str = "cpu", **options: Any) -> None:
     """Begins to sample this process. The arguments are those of :class:`Profiler`; or, with
     ``mode="trace"``, begins to trace its calls, and they are those of :class:`Tracer`."""
+    check_mode(mode)
     if mode == "trace":
         from pystrobe._tracer import Tracer
 

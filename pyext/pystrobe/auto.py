@@ -5,7 +5,8 @@ says so.
 For programs that are hard to launch or to change otherwise. The variable holds settings, with
 commas between them, or just ``1``:
 
-``mode=cpu``, ``mode=wall`` or ``mode=gpu``, ``rate=HZ``, ``max_overhead=SHARE``, ``native=1``
+``mode=cpu``, ``mode=wall`` or ``mode=gpu``, ``rate=HZ``, ``max_overhead=SHARE``, ``native=1``,
+``threads=current``
     as :class:`pystrobe.Profiler` has them.
 ``gpu=1``, ``timeline=1``
     as both have them; ``gpu=launches`` as the first.
@@ -38,10 +39,10 @@ VARIABLE = "PYSTROBE_ENABLE"
 _NUMBERS = {"rate": float, "max_overhead": float, "fd": int, "max_depth": int}
 _FLAGS = ("native", "gpu", "builtins", "stdlib", "timeline")
 _MORE_VALUES = {"gpu": ("launches",)}
-_WORDS = ("mode", "engine", "clock", "output")
+_WORDS = ("mode", "threads", "engine", "clock", "output")
 _LISTS = ("include", "exclude")
 #: Of either way, what does not concern the other.
-_OF_SAMPLES = ("rate", "max_overhead", "native")
+_OF_SAMPLES = ("rate", "max_overhead", "native", "threads")
 _OF_CALLS = (
     *("engine", "builtins", "max_depth", "clock"),
     *("include", "exclude", "stdlib"),
@@ -131,8 +132,9 @@ def _started(settings: dict[str, Any], fd: int | None) -> Any:
         else:
             tracer._start_program(fd)
         return tracer
-    from pystrobe._profiler import Profiler
+    from pystrobe._profiler import Profiler, check_mode
 
+    check_mode(settings.get("mode", "cpu"))
     profiler = Profiler(**settings)
     profiler._start(fd)
     return profiler

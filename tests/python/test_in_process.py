@@ -404,8 +404,10 @@ def test_threads_that_have_no_names_lose_no_trace(pystrobe: Pystrobe, tmp_path: 
     assert "<lambda>" in done.err
 
 
-def run_auto(tmp_path: Path, setting: str) -> subprocess.CompletedProcess[str]:
-    code = "import pystrobe.auto\nsum(i * i for i in range(10**6))\nraise SystemExit(3)\n"
+AUTO = "import pystrobe.auto\nsum(i * i for i in range(10**6))\nraise SystemExit(3)\n"
+
+
+def run_auto(tmp_path: Path, setting: str, code: str = AUTO) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -431,6 +433,24 @@ def test_a_program_is_sampled_that_imports_auto(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (3, "")
 
 
+def test_auto_samples_the_thread_alone_that_imports_it(tmp_path: Path) -> None:
+    code = """
+import threading
+import pystrobe.auto
+def burn():
+    sum(i * i for i in range(10**6))
+other = threading.Thread(target=burn, name="other")
+other.start()
+burn()
+other.join()
+"""
+    for threads, seen in (("current", {"MainThread"}), ("all", {"MainThread", "other"})):
+        done = run_auto(tmp_path, f"threads={threads},output={threads}.json", code)
+        assert (done.returncode, done.stderr) == (0, "")
+        report = json.loads((tmp_path / f"{threads}.json").read_text())
+        assert {thread["name"] for thread in report["threads"]} == seen
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
@@ -438,6 +458,8 @@ def test_a_program_is_sampled_that_imports_auto(tmp_path: Path) -> None:
         ("rate=fast", "rate is 'fast'"),
         ("gpu=2", "gpu is '2'"),
         ("mode=cpu,rate=-1", "the rate is -1"),
+        ("mode=typo", "one of cpu, wall, gpu, trace"),
+        ("threads=some", "one of all, current"),
         ("output=none/work.html", "none/work.html"),
         ("output=work.xyz", "work.xyz"),
     ],
@@ -461,4 +483,5 @@ def test_settings_of_samples_mean_nothing_to_a_trace(tmp_path: Path) -> None:
     done = run_auto(tmp_path, "mode=trace,rate=100")
     assert done.returncode == 3
     assert "rate has no meaning with mode=trace" in done.stderr
+    assert "threads has no meaning" in run_auto(tmp_path, "mode=trace,threads=all").stderr
     assert "engine has no meaning" in run_auto(tmp_path, "engine=auto").stderr

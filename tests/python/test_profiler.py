@@ -223,6 +223,11 @@ def test_wrong_arguments_start_nothing(arguments: dict[str, object], message: st
         pystrobe.enable(**arguments)
 
 
+def test_a_wrong_mode_is_told_all_that_there_are() -> None:
+    with pytest.raises(ValueError, match=r"one of cpu, wall, gpu, trace$"):
+        pystrobe.enable(mode="typo")
+
+
 @MODES
 def test_an_exception_leaves_the_profile(mode: str) -> None:
     profiler = pystrobe.Profiler(mode=mode, rate=1000)
