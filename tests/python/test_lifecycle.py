@@ -15,6 +15,7 @@ import pytest
 from collapsed import Stack
 from conftest import oracle_of
 from find import Interpreter
+from probing import until
 from pystrobe_command import Pystrobe, Recorded
 from running import Running, apart, cpus, running
 
@@ -97,6 +98,7 @@ def test_killed_sampler_leaves_no_trace(
     kept = ["Cpus_allowed", *signals, "Threads", "NoNewPrivs"]
     with running(newest, "tower") as target:
         before = {key: target.status(key) for key in kept}
+        speed = target.speed(0.3)
         nice = os.getpriority(os.PRIO_PROCESS, target.pid)
         scheduler = os.sched_getscheduler(target.pid)
         for _ in range(5):
@@ -123,7 +125,8 @@ def test_killed_sampler_leaves_no_trace(
         assert target.status("State").startswith("R")
         assert os.getpriority(os.PRIO_PROCESS, target.pid) == nice
         assert os.sched_getscheduler(target.pid) == scheduler
-        assert target.speed(0.3) > 0
+        # Other programs may take the CPUs now and then.
+        until(lambda: target.speed(0.1) > 0.7 * speed)
 
 
 def test_preemption_never_traces(pystrobe: Pystrobe, newest: Interpreter) -> None:
