@@ -59,6 +59,21 @@ def test_reader_that_goes_away(pystrobe: Pystrobe, newest: Interpreter) -> None:
     assert "ipe" not in err
 
 
+@pytest.mark.parametrize("output", ["", "-o - -f collapsed"], ids=["table", "collapsed"])
+def test_head_has_its_line_and_nobody_complains(
+    pystrobe: Pystrobe, newest: Interpreter, output: str
+) -> None:
+    """Of stacks 800 deep there are more than fit into a pipe."""
+    with running(newest, "deep", "800") as target:
+        attach = f"{pystrobe.executable} attach {target.pid} -d 0.5 {output}"
+        command = ["bash", "-c", f"{attach} | head -n 1; echo ${{PIPESTATUS[*]}}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    line, codes = done.stdout.splitlines()
+    assert "deep.py" in line
+    assert codes == "0 0", done
+    assert not re.search("pipe|fail|lost: it is in", done.stderr), done
+
+
 STOPPING = [
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2),
     *(signal.SIGALRM, signal.SIGPROF, signal.SIGXCPU, signal.SIGRTMIN, signal.SIGRTMAX),
@@ -148,6 +163,14 @@ def test_progress_and_a_stop_on_a_terminal(
         assert shown.finish() == 0, shown.text
     assert "self %" in shown.text
     assert "\x1b[1m" in shown.text
+
+
+def test_no_progress_where_nobody_looks(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    """In a log each rewriting of the line would be there."""
+    with running(newest, "tower") as target:
+        err = pystrobe.succeed("attach", str(target.pid), "-d", "1.3").err
+    assert "Ctrl-C stops earlier" in err
+    assert not re.search(r"[\r\x1b]|[\d,]+ samples  ", err), err
 
 
 @pytest.mark.parametrize("output", ["a.html", "a.strobe"])
