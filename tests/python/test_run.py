@@ -15,6 +15,7 @@ import pytest
 from find import Interpreter
 from on_terminal import OnTerminal
 from pystrobe_command import Finished, Pystrobe, without_threads
+from running import running
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 NEEDS_STRACE = pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
@@ -258,9 +259,27 @@ def test_under_sudo_program_and_files_are_the_users(
     text = "import os; print(os.getuid(), os.getgid(), sorted(os.getgroups()))"
     arguments = ["--", command[0], "-c", text + "\n" + BUSY]
     environment = {**os.environ, "SUDO_UID": str(nobody), "SUDO_GID": str(nobody)}
-    output = tmp_path / "x.json"
-    finished = pystrobe.run("run", "-o", str(output), *arguments, env=environment)
+    outputs = [tmp_path / name for name in ("x.json", "x.html", "x.strobe")]
+    options = [word for output in outputs for word in ("-o", str(output))]
+    finished = pystrobe.run("run", *options, *arguments, env=environment)
     assert finished.code == 0, finished
     assert finished.out == f"{nobody} {nobody} [{nobody}]\n"
-    assert output.stat().st_uid == nobody
-    assert output.stat().st_gid == nobody
+    for output in outputs:
+        assert (output.stat().st_uid, output.stat().st_gid) == (nobody, nobody), output
+
+
+@ROOT_ONLY
+def test_under_sudo_what_attach_and_report_write_is_the_users(
+    pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
+) -> None:
+    nobody = 65534
+    environment = {**os.environ, "SUDO_UID": str(nobody), "SUDO_GID": str(nobody)}
+    outputs = [tmp_path / name for name in ("x.json", "x.html", "x.strobe")]
+    options = [word for output in outputs for word in ("-o", str(output))]
+    with running(newest, "tower") as target:
+        attach = ("attach", str(target.pid), "-d", "0.3", *options)
+        pystrobe.succeed(*attach, env=environment)
+    outputs.append(tmp_path / "again.html")
+    pystrobe.succeed("report", str(outputs[2]), "-o", str(outputs[3]), env=environment)
+    for output in outputs:
+        assert (output.stat().st_uid, output.stat().st_gid) == (nobody, nobody), output
