@@ -80,6 +80,27 @@ def test_pypy_is_named(tmp_path: Path) -> None:
         assert "PyPy" in seen["message"]
 
 
+@pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
+def test_pypy_is_named_by_its_library(tmp_path: Path) -> None:
+    """Its executable is small and may have any name."""
+    library, executable = tmp_path / "libpypy3-c.so", tmp_path / "service"
+    sources = {library: "int rpython_startup_code;", executable: "int main() { pause(); }"}
+    options = {
+        library: ["-shared", "-fPIC"],
+        executable: ["-include", "unistd.h", "-Wl,--no-as-needed", str(library)],
+    }
+    for file, source in sources.items():
+        command = ["cc", "-o", str(file), "-xc", "-", "-xnone", *options[file]]
+        subprocess.run(command, input=source, text=True, check=True)
+    with started(str(executable)) as target:
+        maps = Path(f"/proc/{target.pid}/maps")
+        until(lambda: str(library) in maps.read_text())
+        seen = probe(target.pid)
+        assert seen["error"] == NOT_PYTHON
+        assert f"runs PyPy ({library})" in seen["message"]
+        assert "CPython" in seen["hint"]
+
+
 def test_a_python_too_old_is_named_with_its_version() -> None:
     old = [
         path
