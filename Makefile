@@ -8,6 +8,7 @@
 #   make test     C++ tests (GoogleTest) and end-to-end tests (pytest)
 #   make matrix   the end-to-end tests on every interpreter, 3.8 to 3.15, fetching those missing
 #   make bench    the figures, side by side with other profilers
+#   make bench-peers  the other profilers alone, in build/bench-peers
 #   make check    warnings as errors, headers alone, sanitizers; lint without clang-tidy
 #   make lint     clang-format, clang-tidy, ruff, mypy
 #   make wheel    dist/*.whl, for any Linux with this glibc or a later one
@@ -31,7 +32,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PACKAGE_SOURCES := CMakeLists.txt pyproject.toml $(shell find cmake profiler sampler gpu cli pyext \
 	-type f -not -name '*.pyc' 2>/dev/null)
 
-.PHONY: help demo build test matrix bench check lint wheel clean setup-build setup-test setup-matrix \
+.PHONY: help demo build test matrix bench bench-peers check lint wheel clean setup-build setup-test setup-matrix \
 	setup-lint setup-bench
 
 help:
@@ -80,6 +81,9 @@ bench: setup-bench $(VENV)/.group-bench $(VENV)/.installed
 	@cmake -D PYSTROBE_OTHER_PYTHONS="$$(tests/interpreters/find.py --headers)" $(BUILD) >/dev/null
 	@cmake --build $(BUILD) --target other_pythons
 	@PYSTROBE_BUILD=$(BUILD) $(VENV)/bin/python bench/run.py
+
+bench-peers: setup-build
+	@PYTHON=$(PYTHON) bench/peers.sh build/bench-peers
 
 check: setup-lint $(VENV)/.group-lint $(VENV)/.group-test $(VENV)/.group-build
 	@scripts/check.sh $(VENV) $(CHECK)

@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import paths  # isort: skip
@@ -50,12 +51,19 @@ EXPERIMENTS = {
     "timelines": timelines.timelines,
 }
 DEFAULT_PYTHONS = ["3.11", "3.13", "3.15"]
+#: On all interpreters that there are, if none is named.
+ON_ALL = {"tracers"}
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help=", ".join(EXPERIMENTS))
-    parser.add_argument("--python", nargs="+", default=DEFAULT_PYTHONS, metavar="NAME")
+    parser.add_argument(
+        "--python",
+        nargs="+",
+        metavar="NAME",
+        help=f"default: {' '.join(DEFAULT_PYTHONS)}; of {' '.join(ON_ALL)}: all",
+    )
     parser.add_argument("--tool", nargs="+", metavar="NAME", help="only these, by exact name")
     parser.add_argument("--seconds", type=int, default=3, help="of one recording (default 3)")
     parser.add_argument("--rounds", type=int, default=5, help="repetitions (default 5)")
@@ -68,17 +76,26 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def make_plan(arguments: argparse.Namespace) -> Plan:
+def choose(names: list[str] | None, experiments: list[str]) -> dict[str, list[find.Interpreter]]:
+    """The interpreters of each experiment."""
     by_name = {one.name: one for one in find.find()}
-    for name in arguments.python:
-        if name not in by_name:
-            print(f"no Python {name} here: left out", file=sys.stderr)
-    chosen = [by_name[name] for name in arguments.python if name in by_name]
+    chosen = {}
+    missing = set()
+    for experiment in experiments:
+        wanted = names or (list(by_name) if experiment in ON_ALL else DEFAULT_PYTHONS)
+        missing |= set(wanted) - set(by_name)
+        chosen[experiment] = [by_name[name] for name in wanted if name in by_name]
+    for name in sorted(missing):
+        print(f"no Python {name} here: left out", file=sys.stderr)
+    return chosen
+
+
+def make_plan(arguments: argparse.Namespace) -> Plan:
     wanted = [tool for tool in tools.ALL if not arguments.tool or tool.name in arguments.tool]
     only = frozenset(arguments.tool or ())
     if arguments.quick:
-        return Plan(chosen, wanted, only, seconds=1, rounds=2, memory_seconds=5)
-    return Plan(chosen, wanted, only, arguments.seconds, arguments.rounds, arguments.memory_seconds)
+        return Plan([], wanted, only, seconds=1, rounds=2, memory_seconds=5)
+    return Plan([], wanted, only, arguments.seconds, arguments.rounds, arguments.memory_seconds)
 
 
 @contextmanager
@@ -101,6 +118,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     subprocess.run([str(paths.BENCH / "peers.sh"), str(paths.PEERS)], check=True)
     plan = make_plan(arguments)
+    chosen = choose(arguments.python, arguments.experiments or list(EXPERIMENTS))
     name = arguments.name or time.strftime("%Y-%m-%d")
     result: dict[str, Any] = {
         "machine": machine.describe(),
@@ -109,9 +127,9 @@ def main() -> None:
     }
     paths.RESULTS.mkdir(exist_ok=True)
     file = paths.RESULTS / f"{name}.json"
-    with proc_in_roots(plan.interpreters):
-        for experiment in arguments.experiments or EXPERIMENTS:
-            run_one(plan, experiment, result)
+    with proc_in_roots([one for each in chosen.values() for one in each]):
+        for experiment, interpreters in chosen.items():
+            run_one(replace(plan, interpreters=interpreters), experiment, result)
             file.write_text(json.dumps(result, indent=1) + "\n")
     text = table.render(result)
     file.with_suffix(".md").write_text(text)

@@ -166,6 +166,7 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             ("afterwards", number("after")),
             ("ns a call", number("ns_per_call", "{:,.0f}")),
             ("calls told %", number("told_percent", "{:.3f}")),
+            ("release", text("release")),
         ],
     ),
     "timelines": (
@@ -204,6 +205,15 @@ def markdown(columns: list[Column], rows: Iterable[Row]) -> list[str]:
     return lines
 
 
+def builds(rows: Iterable[Row]) -> list[str]:
+    """A line for each interpreter of which it was asked."""
+    known = {row["release"]: row for row in rows if "release" in row}
+    return [
+        f"- {release}: {row['compiler']}, {row['configured'] or 'configured with no options'}"
+        for release, row in known.items()
+    ] + [""] * bool(known)
+
+
 def render(result: dict[str, Any]) -> str:
     machine, versions = result["machine"], result["versions"]
     kind = "virtual machine" if machine["virtual"] else "machine"
@@ -220,6 +230,7 @@ def render(result: dict[str, Any]) -> str:
         if not measured:
             continue
         lines += ["", f"## {title}", "", *markdown(columns, measured["rows"]), ""]
+        lines += builds(measured["rows"])
         lines.append(
             f"Taken in {measured['seconds']:.0f} s; the host took {measured['stolen_percent']} % "
             f"of the CPU time away; load {measured['load']}."

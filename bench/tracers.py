@@ -51,7 +51,8 @@ def figures(answers: list[dict[str, Any]]) -> Row:
         if answer["made"]:
             nanoseconds.append(1e9 * (under - alone) / (answer["made"] / REPEATS))
             made, told = made + answer["made"], told + (answer["told"] or 0)
-    row: Row = {"slow": spread(ratios), "after": spread(left), "version": answers[0]["version"]}
+    row: Row = {"slow": spread(ratios), "after": spread(left)}
+    row |= {key: answers[0][key] for key in ("version", "release", "configured", "compiler")}
     if nanoseconds:
         row["ns_per_call"] = spread(nanoseconds)
     if told:

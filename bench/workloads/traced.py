@@ -5,13 +5,16 @@
 
 The work is timed before, under and after the tracer, REPEATS times each. stdout: JSON with these
 times in seconds (`before`, `under`, `after`), how many calls were made and how many the tracer
-has told of (`made`, `told`; null: it does not count), and the tool's `version`. Runs on
-any interpreter from 3.9 on; the tools must be importable.
+has told of (`made`, `told`; null: it does not count), the tool's `version`, and the interpreter's
+`release`, what it was `configured` with, and its `compiler`. Runs on any interpreter from 3.9 on;
+the tools must be importable.
 """
 
 import importlib
 import json
+import platform
 import sys
+import sysconfig
 import time
 from importlib import metadata
 
@@ -207,6 +210,13 @@ def version(package):
         return importlib.import_module(package).__version__
 
 
+def configured():
+    """What makes one build of a release faster than another; no paths."""
+    words = (sysconfig.get_config_var("CONFIG_ARGS") or "").replace("'", "").split()
+    chosen = [word for word in words if word.startswith(("--enable-", "--with", "--disable-"))]
+    return " ".join(sorted({word for word in chosen if "/" not in word}))
+
+
 def times(work, units, repeats):
     taken = []
     for _ in range(repeats):
@@ -240,6 +250,9 @@ def main():
                 "made": made,
                 "told": tool.told("fib") if made else None,
                 "version": version(tool.package),
+                "release": platform.python_version(),
+                "configured": configured(),
+                "compiler": platform.python_compiler(),
             }
         )
     )
