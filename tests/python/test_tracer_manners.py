@@ -7,10 +7,10 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import coverage
 import pytest
 from call_tracing import (
     Way,
@@ -21,6 +21,7 @@ from call_tracing import (
     told,
     ways,
 )
+from own_interpreters import THIS, Own, own_interpreters
 from own_program import run
 
 
@@ -277,11 +278,20 @@ print(json.dumps([found(tracer, ["step"])["step"], tracer.trouble,
     assert said == [10, "", 10]
 
 
-CORES = ["ctrace", "pytrace", *(["sysmon"] if sys.version_info >= (3, 12) else [])]
+CORES = {"ctrace": "CTracer", "pytrace": "PyTracer", "sysmon": "SysMonitor"}
 
 
-@pytest.mark.parametrize("core", CORES)
-def test_coverage_sees_what_it_sees_without(core: str, tmp_path: Path) -> None:
+def ways_of_coverage() -> list[tuple[Own, str]]:
+    """Others can import the Python that it is made of, but not its tracer of C."""
+    found = [(THIS, "ctrace"), (THIS, "pytrace")]
+    with_sysmon = [by for by in own_interpreters() if by.version >= (3, 12) and not by.root]
+    return [*found, *((by, "sysmon") for by in with_sysmon)]
+
+
+@pytest.mark.parametrize(
+    ("by", "core"), ways_of_coverage(), ids=[f"{by.name}-{core}" for by, core in ways_of_coverage()]
+)
+def test_coverage_sees_what_it_sees_without(by: Own, core: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         """
@@ -298,14 +308,21 @@ if sys.argv[1:]:
     with pystrobe.Tracer() as tracer:
         work()
     print(tracer.call_counts().get("3:step"), repr(tracer.trouble))
+    import coverage
+    print(coverage.Coverage.current()._collector.tracer_name())
 else:
     work()
 """
     )
 
+    places = [str(tmp_path / "packages"), by.environment().get("PYTHONPATH", "")]
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages" / "coverage").symlink_to(Path(coverage.__file__).parent)
+
     def covered(*arguments: str) -> tuple[str, list[int]]:
-        run_it = [sys.executable, "-m", "coverage"]
-        environment = {**os.environ, "COVERAGE_CORE": core}
+        run_it = [*by.command, "-m", "coverage"]
+        environment = {**by.environment(), "COVERAGE_CORE": core}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
         options = {"cwd": tmp_path, "env": environment, "text": True, "check": True}
         said: Any = subprocess.run(
             [*run_it, "run", "program.py", *arguments], stdout=subprocess.PIPE, **options
@@ -315,7 +332,7 @@ else:
         return said.stdout, files["program.py"]["executed_lines"]
 
     (_, alone), (said, traced) = covered(), covered("traced")
-    assert said.strip() == "10 ''"
+    assert said.split() == ["10", "''", CORES[core]]
     # But for the lines that only one of them has.
     assert [line for line in traced if line < 11] == [line for line in alone if line < 11]
 
