@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import oracle_of
+from conftest import all_interpreters, oracle_of
 from find import Interpreter
 from probing import found, ids, probe, until
 from pystrobe_command import Pystrobe
@@ -122,8 +122,10 @@ def test_from_the_first_moment_on(interpreter: Interpreter) -> None:
             target.kill()
 
 
-def _copy_of(interpreter: Interpreter, directory: Path) -> tuple[Path, dict[str, str]]:
-    """Executable and libpython, copied and stripped, the former renamed; and how to run them."""
+def _copy_of(
+    interpreter: Interpreter, directory: Path, stripped: bool
+) -> tuple[Path, dict[str, str]]:
+    """Executable and libpython, copied, the former renamed; and how to run them."""
     real = Path(interpreter.path).resolve()
     prefix = subprocess.run(
         [str(real), "-c", "import sys; print(sys.base_prefix)"], capture_output=True, text=True
@@ -136,7 +138,8 @@ def _copy_of(interpreter: Interpreter, directory: Path) -> tuple[Path, dict[str,
         shutil.copy(library, directory)
         environment["LD_LIBRARY_PATH"] = str(directory)
     for file in (executable, *(directory / library.name for library in libraries)):
-        subprocess.run(["strip", "--strip-all", str(file)], check=True)
+        if stripped:
+            subprocess.run(["strip", "--strip-all", str(file)], check=True)
     return executable, environment
 
 
@@ -144,7 +147,7 @@ def _copy_of(interpreter: Interpreter, directory: Path) -> tuple[Path, dict[str,
 def test_renamed_and_stripped(interpreter: Interpreter, tmp_path: Path, deleted: bool) -> None:
     if interpreter.root:
         pytest.skip("copied only where it needs no chroot")
-    executable, environment = _copy_of(interpreter, tmp_path)
+    executable, environment = _copy_of(interpreter, tmp_path, stripped=True)
     command = [str(executable), "-S", "-c", "import time\nprint(flush=True)\ntime.sleep(60)"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as target:
         try:
@@ -159,6 +162,42 @@ def test_renamed_and_stripped(interpreter: Interpreter, tmp_path: Path, deleted:
             assert ids(seen) == [target.pid]
         finally:
             target.kill()
+
+
+@pytest.mark.each_layout
+@pytest.mark.parametrize("stripped", [False, True], ids=["whole", "stripped"])
+def test_replaced_by_another_version(
+    pystrobe: Pystrobe, interpreter: Interpreter, tmp_path: Path, stripped: bool
+) -> None:
+    """After an upgrade the path leads to a file that is not the program's."""
+    if interpreter.root:
+        pytest.skip("copied only where it needs no chroot")
+    other = next(
+        one for one in all_interpreters() if not one.root and one.minor != interpreter.minor
+    )
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    executable, environment = _copy_of(interpreter, copies, stripped)
+    with subprocess.Popen(
+        [str(executable), "-S", str(TARGETS / "deep.py"), "20"],
+        env=environment,
+        stdout=subprocess.PIPE,
+    ) as target:
+        try:
+            assert target.stdout
+            target.stdout.readline()
+            for file in copies.iterdir():
+                file.unlink()
+                shutil.copy(Path(other.path).resolve(), file)
+            seen = found(target.pid)
+            assert (seen["deleted"], seen["version"]) == (True, interpreter.version)
+            stacks = pystrobe.attach(target.pid, seconds=0.3).collapsed()
+        finally:
+            target.kill()
+    assert stacks
+    for stack in stacks:
+        names = [frame.name for frame in stack.frames]
+        assert names == ["<module>", "main", *21 * ["descend"], "spin"]
 
 
 def test_in_a_virtual_environment(newest: Interpreter, tmp_path: Path) -> None:
