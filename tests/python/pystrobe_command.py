@@ -103,13 +103,14 @@ class Pystrobe:
         pid: int,
         *arguments: str,
         seconds: float = 1,
-        rate: float = 1000,
+        rate: float | None = 1000,
         cpu: int | None = None,
     ) -> Recorded:
-        """Samples for so long, into a recording of this test's own."""
+        """Samples for so long, at this or its own rate, into a recording of this test's own."""
         path = self.directory / f"{pid}-{len(list(self.directory.iterdir()))}.strobe"
         finished = self.succeed(
-            *("attach", str(pid), "-d", f"{seconds:g}", "-r", f"{rate:g}"),
+            *("attach", str(pid), "-d", f"{seconds:g}"),
+            *(() if rate is None else ("-r", f"{rate:g}")),
             *("-o", str(path), *arguments),
             cpu=cpu,
             timeout=seconds + 30,

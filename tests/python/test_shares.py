@@ -405,6 +405,26 @@ def test_the_time_held_is_told_where_there_is_one_cpu(
     assert quality["held_ns"] < 1.1 * quality["run_delay_ns"]
 
 
+@pytest.mark.parametrize(("options", "limit"), [((), 0.01), (("--max-overhead", "0.2%"), 0.002)])
+def test_the_target_is_held_no_longer_than_by_default_or_asked(
+    pystrobe: Pystrobe, newest: Interpreter, options: tuple[str, ...], limit: float
+) -> None:
+    with running(newest, "tower") as target:
+        recorded = pystrobe.attach(target.pid, *options, seconds=3, rate=None)
+    report = recorded.json()
+    metadata, quality = report["metadata"], report["quality"]
+    assert (metadata["wanted_rate_hz"], metadata["max_overhead"]) == (1000, limit)
+    assert quality["taken"] > 0
+    assert 0 < quality["held_ns"] <= 1.2 * limit * quality["duration_ns"]
+    # A machine may be so fast that the default limit lowers nothing in the end.
+    lowered = quality["final_rate_hz"] < 995
+    assert lowered or not options
+    said = " ".join(recorded.finished.out.split())
+    words = f"(1,000 wanted, lowered to hold the target about {100 * limit:.1f} % of its time)"
+    assert (words in said) == lowered, said
+    assert ("For more samples: record with -r 1000" in said) == lowered, said
+
+
 @pytest.mark.chance
 def test_greenlets_that_run_no_python_are_outside(pystrobe: Pystrobe) -> None:
     """In 3.11 and 3.12 they look like a run of the interpreter that has only just begun."""
