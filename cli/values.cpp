@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/values.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -136,6 +138,14 @@ Result<pid_t> ParsePid(std::string_view text) {
   if (error != std::errc() || value <= 0 || value > std::numeric_limits<pid_t>::max()) {
     return FailWithHint(ErrorCode::kInvalidArgument, hint,
                         "process id '{}' is not one a process can have", text);
+  }
+  if (value == getpid()) {
+    return FailWithHint(
+        ErrorCode::kInvalidArgument,
+        hint +
+            " In a shell $! is that of the program last started with &; $$ is the shell's own, "
+            "which `exec pystrobe` takes over.",
+        "process id '{}' is that of this pystrobe itself", text);
   }
   return static_cast<pid_t>(value);
 }

@@ -22,7 +22,7 @@ Result<Nanoseconds> ParseDuration(std::string_view option, std::string_view text
 /// "1%" or "0.01": a share above 0 and up to 100 %. A number of 1 or more without "%" is refused:
 /// nobody can tell what it means.
 Result<double> ParseShare(std::string_view option, std::string_view text);
-/// A process id: digits only, above 0.
+/// A process id: digits only, above 0, not our own.
 Result<pid_t> ParsePid(std::string_view text);
 /// A whole number from 1 on.
 Result<uint32_t> ParseCount(std::string_view option, std::string_view text);

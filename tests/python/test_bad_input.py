@@ -244,11 +244,10 @@ def test_closed_stdout_is_no_error(pystrobe: Pystrobe, newest: Interpreter) -> N
     assert done.stderr == ""
 
 
-def test_sampling_itself_is_refused(pystrobe: Pystrobe) -> None:
-    done = subprocess.run(
-        ["sh", "-c", f'exec "{pystrobe.executable}" dump 3083'],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    refused(Finished(done.returncode, done.stdout, done.stderr))
+@pytest.mark.parametrize("verb", ["attach", "dump", "doctor"])
+def test_its_own_pid_is_refused(pystrobe: Pystrobe, verb: str) -> None:
+    command = f'echo $$; exec "{pystrobe.executable}" {verb} $$'
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    pid, _, out = done.stdout.partition("\n")
+    words = (f"process id '{pid}' is that of this pystrobe itself", "pgrep -af python", "$!")
+    refused(Finished(done.returncode, out, done.stderr), *words)

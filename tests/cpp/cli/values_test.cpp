@@ -2,6 +2,7 @@
 #include "cli/values.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace pystrobe::cli {
 namespace {
@@ -72,6 +73,12 @@ TEST(ParsePid, TakesProcessIds) {
        {"0", "-1", "", "12a", "+5", "1.5", "python", "99999999999", "99999999999999999999999"}) {
     ExpectRefused(ParsePid(text), text);
   }
+}
+
+TEST(ParsePid, RefusesOurOwn) {
+  const std::string ours = std::to_string(getpid());
+  ExpectRefused(ParsePid(ours), ours);
+  EXPECT_TRUE(ParsePid(std::to_string(getppid())));
 }
 
 TEST(ParseCount, TakesWholeNumbers) {
