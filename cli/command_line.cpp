@@ -214,8 +214,8 @@ Result<Command> ParseTrace(Words words) {
   app.add_flag("--builtins", raw.builtins, "Functions of C too, each of which costs time")
       ->group("Tracing");
   app.add_option("--include", raw.include,
-                 "Only functions whose file or name this fits,\nor whose file is below it; may be "
-                 "repeated")
+                 "Only functions whose file, name or module this\nfits, or whose file or module is "
+                 "below it; up to\n3.10 a method's name is without its class; may be\nrepeated")
       ->type_name("GLOB")
       ->allow_extra_args(false)
       ->group("Tracing");

@@ -4,24 +4,42 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <string_view>
 
 namespace pystrobe::trace {
 namespace {
 
-bool IsBelow(const std::string& file, std::string_view directory) {
+constexpr std::string_view kFrozen = "<frozen ";
+
+bool IsBelow(std::string_view file, std::string_view directory) {
   while (directory.ends_with('/')) directory.remove_suffix(1);
   return !directory.empty() && file.size() > directory.size() && file.starts_with(directory) &&
          file[directory.size()] == '/';
 }
 
-bool Fits(const std::string& pattern, const std::string& name, const std::string& file) {
-  return fnmatch(pattern.c_str(), file.c_str(), FNM_NOESCAPE) == 0 ||
-         fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0 || IsBelow(file, pattern);
+bool Matches(const std::string& pattern, const std::string& text) {
+  return fnmatch(pattern.c_str(), text.c_str(), FNM_NOESCAPE) == 0;
+}
+
+bool Fits(const std::string& pattern, const NamedFunction& function) {
+  const auto fits_module = [&](const std::string& module) {
+    return Matches(pattern, module) || module.starts_with(pattern + ".") ||
+           Matches(pattern, module + "." + function.name);
+  };
+  return Matches(pattern, function.file) || Matches(pattern, function.name) ||
+         IsBelow(function.file, pattern) || std::ranges::any_of(function.modules, fits_module);
+}
+
+// "json/decoder.py" -> "json.decoder", "json/__init__.py" -> "json"
+std::string ModuleOf(std::string_view below_path) {
+  std::string module(below_path.substr(0, below_path.rfind(".py")));
+  std::ranges::replace(module, '/', '.');
+  constexpr std::string_view kPackage = ".__init__";
+  if (module.ends_with(kPackage)) module.resize(module.size() - kPackage.size());
+  return module;
 }
 
 // Of modules that the interpreter carries with it.
-bool IsFrozen(const std::string& file) { return file.starts_with("<frozen "); }
+bool IsFrozen(std::string_view file) { return file.starts_with(kFrozen); }
 
 bool IsInstalled(const std::string& file) {
   return file.find("/site-packages/") != std::string::npos ||
@@ -30,8 +48,22 @@ bool IsInstalled(const std::string& file) {
 
 }  // namespace
 
-bool CallFilter::Admits(const std::string& name, const std::string& file) const {
-  const auto fits = [&](const std::string& pattern) { return Fits(pattern, name, file); };
+std::vector<std::string> ModulesOf(std::string_view file, std::span<const std::string> path) {
+  if (IsFrozen(file) && file.ends_with('>')) {
+    return {std::string(file.substr(kFrozen.size(), file.size() - kFrozen.size() - 1))};
+  }
+  std::vector<std::string> modules;
+  for (std::string_view directory : path) {
+    while (directory.ends_with('/')) directory.remove_suffix(1);
+    if (!IsBelow(file, directory)) continue;
+    modules.push_back(ModuleOf(file.substr(directory.size() + 1)));
+  }
+  return modules;
+}
+
+bool CallFilter::Admits(const NamedFunction& function) const {
+  const std::string& file = function.file;
+  const auto fits = [&](const std::string& pattern) { return Fits(pattern, function); };
   if (!include.empty() && std::ranges::none_of(include, fits)) return false;
   if (std::ranges::any_of(exclude, fits)) return false;
   if (library.empty()) return true;

@@ -3,13 +3,27 @@
 // Which functions are traced. [any thread, const]
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pystrobe::trace {
 
-/// A pattern is a shell's, in which `*` matches any text, slashes too. It fits a function whose
-/// file or qualified name it fits as a whole, or whose file lies below the directory that it names.
+/// What a function is told by.
+struct NamedFunction {
+  std::string name;  ///< qualified where the interpreter knows it
+  std::string file;
+  std::vector<std::string> modules;  ///< what its file may be imported as: ModulesOf
+};
+
+/// What `file` is called as a module where one of `path`, as sys.path has them, is the directory
+/// that it was imported from: one name for each that it lies below.
+std::vector<std::string> ModulesOf(std::string_view file, std::span<const std::string> path);
+
+/// A pattern is a shell's, in which `*` matches any text, slashes and dots too. It fits a function
+/// whose file, qualified name or module it fits as a whole, or module and name with a dot between;
+/// or whose file lies below the directory that it names, its module in the package.
 struct CallFilter {
   std::vector<std::string> include;  ///< only what one of these fits; none: everything
   std::vector<std::string> exclude;  ///< nothing that one of these fits
@@ -17,7 +31,7 @@ struct CallFilter {
   std::vector<std::string> library;
 
   bool IsEmpty() const { return include.empty() && exclude.empty() && library.empty(); }
-  bool Admits(const std::string& name, const std::string& file) const;
+  bool Admits(const NamedFunction& function) const;
 };
 
 }  // namespace pystrobe::trace

@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "pyext/hooks/held_error.h"
 
@@ -37,6 +40,23 @@ trace::FunctionFacts FactsOfCode(PyObject* object) {
   PyObject* const name = code->co_name;
 #endif
   return {TextOf(name), TextOf(code->co_filename), static_cast<uint32_t>(code->co_firstlineno)};
+}
+
+// What the program has there now, where it is a list of texts, as seen from the root.
+std::vector<std::string> SysPath() {
+  std::vector<std::string> path;
+  std::error_code none;
+  const std::filesystem::path here = std::filesystem::current_path(none);
+  PyObject* const list = PySys_GetObject("path");
+  if (list == nullptr || !PyList_Check(list)) return path;
+  PyObject* const copy = PyList_GetSlice(list, 0, PyList_GET_SIZE(list));
+  for (Py_ssize_t i = 0; copy != nullptr && i < PyList_GET_SIZE(copy); ++i) {
+    PyObject* const entry = PyList_GET_ITEM(copy, i);
+    if (PyUnicode_Check(entry)) path.push_back((here / TextOf(entry)).string());
+  }
+  Py_XDECREF(copy);
+  PyErr_Clear();
+  return path;
 }
 
 std::string OwnerOf(PyObject* self) {
@@ -114,7 +134,8 @@ bool Functions::Admits(trace::Key key) {
   const HeldError held;
   const trace::FunctionFacts& facts = FactsOf(key);
   if (filter_.IsEmpty()) return true;
-  const bool admits = filter_.Admits(facts.name, facts.file);
+  const bool admits =
+      filter_.Admits({facts.name, facts.file, trace::ModulesOf(facts.file, SysPath())});
   const std::scoped_lock lock(mutex_);
   return admits_.emplace(key, admits).first->second;
 }

@@ -86,7 +86,9 @@ class Tracer:
         that can be had.
     :param include: only functions that one of these patterns fits, ``exclude``: none that one
         fits. A pattern is a shell's, in which ``*`` matches slashes too: for the file as the
-        function has it, or its qualified name; or it names a directory that the file is below. What
+        function has it, its module (what the file is called from a directory of ``sys.path``), its
+        qualified name (up to 3.10: its name), or module and name with a dot between; or it names a
+        directory that the file is below, or a package that the module is in. What
         a function does that is left out counts for its caller; of its own calls ``"monitoring"`` is
         not told again, the other hooks are.
     :param stdlib: ``False``: functions of the standard library are left out.

@@ -74,6 +74,31 @@ print(json.dumps([
 
 
 @each_engine
+def test_modules_are_patterns(way: Way) -> None:
+    said = told(
+        way,
+        """
+class Model:
+    def save(self):
+        json.loads("[1]")
+names = ["save", "loads", "decode", "raw_decode"]
+def counts(**options):
+    return list(found(traced(Model().save, **options), names).values())
+print(json.dumps([counts(), counts(exclude=["json.decoder"]), counts(include=["json"]),
+                  counts(include=["json.decoder.*raw_decode"]), counts(exclude=["decoder"]),
+                  counts(include=["Model.*"]), counts(include=["save"])]))
+""",
+    )
+    has_qualified_names = way.by.version >= (3, 11)
+    everything = [1, 1, 1, 1]
+    assert said == [
+        *[everything, [1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1], everything],
+        [1, 0, 0, 0] if has_qualified_names else [0] * 4,
+        [0] * 4 if has_qualified_names else [1, 0, 0, 0],
+    ]
+
+
+@each_engine
 def test_paths_from_here_are_patterns(way: Way) -> None:
     said = told(
         way,
