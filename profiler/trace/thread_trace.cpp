@@ -105,7 +105,7 @@ void ThreadTrace::EndRunning(const void* frame) {
 
 bool ThreadTrace::AdmitsNew(Key key) {
   const bool admits = watch_.Admits(key);
-  if (!admits) refused_[RefusedPlace(key)] = key;
+  if (!admits) refused_[PlaceOf(key, kRefusedPlaces)] = key;
   return admits;
 }
 

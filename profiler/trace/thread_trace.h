@@ -154,6 +154,11 @@ class ThreadTrace {
     if (running_.empty() ? frame != nullptr : running_.back().frame != frame) EndRunning(frame);
   }
 
+  /// For hooks that have more to do for some keys when they are first met: whether NoteMet was told
+  /// of it, and of no other that has its place in a small table since.
+  bool WasMet(Key key) const { return met_[PlaceOf(key, kMetPlaces)] == key; }
+  void NoteMet(Key key) { met_[PlaceOf(key, kMetPlaces)] = key; }
+
   /// How many calls are open; those that ran before the tracing among them.
   size_t depth() const { return static_cast<size_t>(top_ - slots_.data()) + beyond_; }
 
@@ -216,9 +221,9 @@ class ThreadTrace {
   bool IsRefused(Key key) { return IsKnownRefused(key) || watch_.IsRefused(key); }
   // Of what is refused all calls are asked about, where the hooks cannot be told to leave it out:
   // one compare says it of those that were met last.
-  bool IsKnownRefused(Key key) const { return refused_[RefusedPlace(key)] == key; }
-  static size_t RefusedPlace(Key key) {
-    return (reinterpret_cast<uintptr_t>(key) >> 4) % kRefusedPlaces;
+  bool IsKnownRefused(Key key) const { return refused_[PlaceOf(key, kRefusedPlaces)] == key; }
+  static size_t PlaceOf(Key key, size_t places) {
+    return (reinterpret_cast<uintptr_t>(key) >> 4) % places;
   }
   CallNode* PushTooDeep(Key key);
   // The slot of a call that is too deep, which has its key and no more; nullptr: there is none.
@@ -253,6 +258,8 @@ class ThreadTrace {
   std::vector<Running> running_;  // before the tracing, where their ends are not told
   static constexpr size_t kRefusedPlaces = 1024;
   std::array<Key, kRefusedPlaces> refused_{};
+  static constexpr size_t kMetPlaces = 256;
+  std::array<Key, kMetPlaces> met_{};
   // Open calls that are too deep. As long as there are any the innermost slot has nobody's key.
   size_t beyond_ = 0;
   CallTree functions_too_deep_;  // one below its root for each function that was

@@ -94,7 +94,7 @@ Functions::~Functions() {
   for (const auto& [key, object] : kept_) Py_XDECREF(object);
 }
 
-trace::Key Functions::KeyOfCallable(PyObject* callable) {
+trace::Key Functions::KeyOfCallable(PyObject* callable, trace::ThreadTrace& trace) {
   const void* key = nullptr;
   PyObject* kept = nullptr;
   if (PyCFunction_Check(callable)) {
@@ -105,17 +105,25 @@ trace::Key Functions::KeyOfCallable(PyObject* callable) {
     kept = PyType_Check(callable) ? callable : reinterpret_cast<PyObject*>(Py_TYPE(callable));
     key = kept;
   }
-  {
-    const std::scoped_lock lock(mutex_);
-    if (kept_.contains(key)) return key;
-  }
+  if (trace.WasMet(key)) [[likely]]
+    return key;
+  if (!IsKept(key)) Keep(key, kept, callable);
+  trace.NoteMet(key);
+  return key;
+}
+
+bool Functions::IsKept(trace::Key key) {
+  const std::scoped_lock lock(mutex_);
+  return kept_.contains(key);
+}
+
+void Functions::Keep(trace::Key key, PyObject* object, PyObject* callable) {
   const HeldError held;
   auto facts = std::make_unique<const trace::FunctionFacts>(NameOfCallable(callable),
                                                             std::string(kBuiltIn), 0U);
   const std::scoped_lock lock(mutex_);
-  if (kept_.emplace(key, kept).second) Py_XINCREF(kept);
+  if (kept_.emplace(key, object).second) Py_XINCREF(object);
   facts_.emplace(key, std::move(facts));
-  return key;
 }
 
 // What is asked of the interpreter is asked without the lock: that may run Python, which calls, and

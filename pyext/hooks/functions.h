@@ -30,8 +30,9 @@ class Functions final : public trace::KeyWatch {
   ~Functions() override;
 
   static trace::Key KeyOfCode(PyObject* code) { return code; }
-  /// Of a callable that is no Python function; it is named by what it is the first time.
-  trace::Key KeyOfCallable(PyObject* callable);
+  /// Of a callable that is no Python function; it is named by what it is the first time. `trace`:
+  /// that of the calling thread, which knows those that it has met.
+  trace::Key KeyOfCallable(PyObject* callable, trace::ThreadTrace& trace);
 
   bool Admits(trace::Key key) override;
   bool IsRefused(trace::Key key) override;
@@ -43,6 +44,10 @@ class Functions final : public trace::KeyWatch {
   const trace::FunctionFacts& FactsOf(trace::Key key);
 
  private:
+  bool IsKept(trace::Key key);
+  // `object`: what keeps the key alive; nullptr: nothing has to.
+  void Keep(trace::Key key, PyObject* object, PyObject* callable);
+
   const trace::CallFilter filter_;
   const bool names_at_once_;
   const std::string hidden_;

@@ -57,7 +57,7 @@ PyObject* OnCall(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
   PyObject* const callable = arguments[2];
   if (PyFunction_Check(callable) || PyMethod_Check(callable)) Py_RETURN_NONE;
   trace::ThreadTrace* const trace = CurrentTrace(Innermost::kIsRunning);
-  if (trace != nullptr) trace->Enter(fed.functions->KeyOfCallable(callable));
+  if (trace != nullptr) trace->Enter(fed.functions->KeyOfCallable(callable, *trace));
   Py_RETURN_NONE;
 }
 
@@ -65,7 +65,7 @@ PyObject* OnCallEnd(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
   PyObject* const callable = arguments[2];
   if (PyFunction_Check(callable) || PyMethod_Check(callable)) Py_RETURN_NONE;
   trace::ThreadTrace* const trace = CurrentTrace(Innermost::kIsRunning);
-  if (trace != nullptr) trace->Leave(fed.functions->KeyOfCallable(callable));
+  if (trace != nullptr) trace->Leave(fed.functions->KeyOfCallable(callable, *trace));
   Py_RETURN_NONE;
 }
 

@@ -66,7 +66,7 @@ bool NeverBegan([[maybe_unused]] PyFrameObject* frame) {
 void OnFunctionOfC(PyObject* callable, bool begins) {
   trace::ThreadTrace* const trace = CurrentTrace(Innermost::kIsRunning);
   if (trace == nullptr) return;
-  const trace::Key key = fed.functions->KeyOfCallable(callable);
+  const trace::Key key = fed.functions->KeyOfCallable(callable, *trace);
   static_cast<void>(begins ? trace->Enter(key) : trace->Leave(key));
 }
 
