@@ -13,29 +13,13 @@
 
 #include "profiler/base/clock.h"
 #include "profiler/base/proc.h"
-#include "sampler/remote/doctor.h"
+#include "sampler/remote/doctor_checks.h"
 #include "sampler/remote/permission.h"
 #include "sampler/remote/process_memory.h"
 #include "sampler/remote/promptness.h"
 
 namespace pystrobe::remote {
 namespace {
-
-Check CheckKernel() {
-  Check check{.name = "kernel"};
-  utsname name{};
-  uname(&name);
-  check.seen = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
-  int major = 0, minor = 0;
-  if (std::sscanf(name.release, "%d.%d", &major, &minor) == 2 &&
-      std::pair(major, minor) < std::pair(4, 18)) {
-    check.state = CheckState::kWarn;
-    check.meaning =
-        "older than 4.18, so without rseq: samples of running threads are checked through "
-        "/proc, which costs more";
-  }
-  return check;
-}
 
 /// A child of ours that does nothing, to read from.
 class IdleChild {
@@ -72,6 +56,9 @@ Check CheckReading() {
   if (child.pid() < 0) {
     check.state = CheckState::kWarn;
     check.seen = fmt::format("no child could be started: {}", std::strerror(errno));
+    check.meaning = "it could not be tried";
+    check.cure =
+        "Raise the limit on processes: `ulimit -u` shows it; in a container, its pids limit.";
     return check;
   }
   ProcessMemory memory(child.pid());
@@ -92,32 +79,7 @@ Check CheckReading() {
     prices.push_back(MonotonicNow() - start);
   }
   std::nth_element(prices.begin(), prices.begin() + kReads / 2, prices.end());
-  double microseconds = static_cast<double>(prices[kReads / 2].count()) / 1000;
-  check.seen = fmt::format("process_vm_readv works; {:.1f} us for 4 KiB", microseconds);
-  if (microseconds > 30) {
-    check.state = CheckState::kWarn;
-    check.meaning = "slow here (an emulated kernel?): high rates will not be reached";
-  }
-  return check;
-}
-
-Check CheckYama(bool privileged) {
-  Check check{.name = "Yama"};
-  std::optional<int> scope = YamaScope();
-  check.seen = scope ? fmt::format("kernel.yama.ptrace_scope = {}", *scope) : "not in this kernel";
-  if (scope.value_or(0) == 3) {
-    check.state = CheckState::kFail;
-    check.meaning = "nobody may look into other processes until the next boot";
-    check.cure = "Set 1 or 0 in /etc/sysctl.d and boot.";
-  } else if (scope.value_or(0) != 0 && !privileged) {
-    check.state = CheckState::kWarn;
-    check.meaning = *scope == 1
-                        ? "without CAP_SYS_PTRACE only programs started by `pystrobe run` can "
-                          "be sampled"
-                        : "only with CAP_SYS_PTRACE can programs be sampled";
-    check.cure = "sudo pystrobe ..., or sudo sysctl kernel.yama.ptrace_scope=0";
-  }
-  return check;
+  return CheckReadingTime(static_cast<double>(prices[kReads / 2].count()) / 1000);
 }
 
 Check CheckCapabilities(const ProcessStatus& status) {
@@ -144,17 +106,10 @@ Check CheckSeccomp(const ProcessStatus& status) {
 }
 
 Check CheckCpus() {
-  Check check{.name = "CPUs"};
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   sched_getaffinity(0, sizeof allowed, &allowed);
-  int count = CPU_COUNT(&allowed);
-  check.seen = fmt::format("{} of {} may be used", count, sysconf(_SC_NPROCESSORS_ONLN));
-  if (count == 1) {
-    check.state = CheckState::kWarn;
-    check.meaning = "the sampler shares its only CPU with the program: each sample costs it more";
-  }
-  return check;
+  return CheckCpuCount(CPU_COUNT(&allowed), sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 Check CheckSchedstat() {
@@ -169,25 +124,14 @@ Check CheckSchedstat() {
   check.seen = stat ? "schedstat counts nothing" : "no schedstat";
   check.meaning = fmt::format("CPU times come from stat, in ticks of {} ms",
                               1000 / std::max(1L, sysconf(_SC_CLK_TCK)));
-  check.cure = "a kernel with CONFIG_SCHED_INFO (all distributions have it)";
+  check.cure = "Boot a kernel with CONFIG_SCHED_INFO: those of all distributions have it.";
   return check;
 }
 
-Check CheckPriority() {
-  Check check{.name = "priority"};
-  // Tried, not guessed: the capabilities of a user namespace do not count here.
-  const bool may = [] {
-    const ScopedPromptness prompt(Urgency::kAtOnce);
-    return IsRealTime(0);
-  }();
-  check.seen = may ? "may be raised" : "may not be raised (needs CAP_SYS_NICE or RLIMIT_RTPRIO)";
-  if (!may) {
-    check.state = CheckState::kWarn;
-    check.meaning =
-        "at rates above 1 kHz, and on a machine that is fully busy, samples come late or are lost; "
-        "both are counted";
-  }
-  return check;
+/// Tried, not guessed: the capabilities of a user namespace do not count here.
+bool PriorityMayBeRaised() {
+  const ScopedPromptness prompt(Urgency::kAtOnce);
+  return IsRealTime(0);
 }
 
 Check CheckContainer() {
@@ -212,13 +156,99 @@ std::string_view CheckStateName(CheckState state) {
   return "";
 }
 
+Check CheckKernel(const utsname& name) {
+  Check check{.name = "kernel"};
+  check.seen = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
+  int major = 0, minor = 0;
+  if (std::sscanf(name.release, "%d.%d", &major, &minor) == 2 &&
+      std::pair(major, minor) < std::pair(4, 18)) {
+    check.state = CheckState::kWarn;
+    check.meaning =
+        "older than 4.18, so without rseq: samples of running threads are checked through "
+        "/proc, which costs more";
+    check.cure = "Boot Linux 4.18 or later; until then sample less often, as with -r 50.";
+  }
+  return check;
+}
+
+Check CheckReadingTime(double microseconds) {
+  constexpr double kSlow = 30;
+  Check check{.name = "reading memory"};
+  check.seen = fmt::format("process_vm_readv works; {:.1f} us for 4 KiB", microseconds);
+  if (microseconds > kSlow) {
+    check.state = CheckState::kWarn;
+    check.meaning = "slow here (an emulated kernel?): high rates will not be reached";
+    check.cure =
+        "Sample less often, as with -r 50; or run program and pystrobe on Linux itself, in a "
+        "container without gVisor (docker run --runtime=runc).";
+  }
+  return check;
+}
+
+Check CheckYama(bool privileged, const std::string& root) {
+  Check check{.name = "Yama"};
+  std::optional<int> scope = YamaScope(root);
+  check.seen = scope ? fmt::format("kernel.yama.ptrace_scope = {}", *scope) : "not in this kernel";
+  if (scope.value_or(0) == 3) {
+    check.state = CheckState::kFail;
+    check.meaning = "nobody may look into other processes until the next boot";
+    check.cure = "Set 1 or 0 in /etc/sysctl.d and boot.";
+  } else if (scope.value_or(0) != 0 && !privileged) {
+    check.state = CheckState::kWarn;
+    check.meaning = *scope == 1
+                        ? "without CAP_SYS_PTRACE only programs started by `pystrobe run` can "
+                          "be sampled"
+                        : "only with CAP_SYS_PTRACE can programs be sampled";
+    check.cure = "sudo pystrobe ..., or sudo sysctl kernel.yama.ptrace_scope=0";
+  }
+  return check;
+}
+
+Check CheckCpuCount(int usable, long online) {
+  Check check{.name = "CPUs"};
+  check.seen = fmt::format("{} of {} may be used", usable, online);
+  if (usable == 1) {
+    check.state = CheckState::kWarn;
+    check.meaning = "the sampler shares its only CPU with the program: each sample costs it more";
+    check.cure = "Sample less often, as with -r 50";
+    check.cure += online > 1 ? fmt::format(
+                                   "; or let pystrobe use others: taskset -c 0-{} pystrobe "
+                                   "..., or a wider cpuset of the container.",
+                                   online - 1)
+                             : "; or give the machine a second CPU.";
+  }
+  return check;
+}
+
+Check CheckPriority(bool may_be_raised) {
+  Check check{.name = "priority"};
+  check.seen =
+      may_be_raised ? "may be raised" : "may not be raised (needs CAP_SYS_NICE or RLIMIT_RTPRIO)";
+  if (!may_be_raised) {
+    check.state = CheckState::kWarn;
+    check.meaning =
+        "at rates above 1 kHz, and on a machine that is fully busy, samples come late or are lost; "
+        "both are counted";
+    check.cure =
+        "Run as root; or let this user have priority 1: a line `USER - rtprio 1` in "
+        "/etc/security/limits.conf, then log in again (`ulimit -r` shows it).\nIn a container: "
+        "--cap-add=SYS_NICE or --ulimit rtprio=1 (docker, podman).";
+  }
+  return check;
+}
+
 std::vector<Check> CheckMachine() {
   ProcessStatus status = ReadStatus(getpid()).value_or(ProcessStatus{});
   bool privileged = HasCapability(status.effective_capabilities, kCapSysPtrace);
+  utsname name{};
+  uname(&name);
   std::vector<Check> checks = {
-      CheckKernel(),        CheckReading(), CheckYama(privileged), CheckCapabilities(status),
-      CheckSeccomp(status), CheckCpus(),    CheckSchedstat(),      CheckPriority(),
-      CheckContainer()};
+      CheckKernel(name),     CheckReading(),
+      CheckYama(privileged), CheckCapabilities(status),
+      CheckSeccomp(status),  CheckCpus(),
+      CheckSchedstat(),      CheckPriority(PriorityMayBeRaised()),
+      CheckContainer(),
+  };
   if (auto gpu = CheckGpu()) checks.push_back(*std::move(gpu));
   return checks;
 }

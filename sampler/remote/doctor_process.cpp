@@ -7,7 +7,7 @@
 
 #include "profiler/base/proc.h"
 #include "profiler/base/thread.h"
-#include "sampler/remote/doctor.h"
+#include "sampler/remote/doctor_checks.h"
 #include "sampler/remote/identify.h"
 #include "sampler/remote/permission.h"
 #include "sampler/remote/promptness.h"
@@ -25,7 +25,10 @@ Check CheckStateOf(pid_t pid) {
   Check check{.name = "process"};
   auto stat = ReadTaskStat(pid, pid);
   auto status = ReadStatus(pid);
-  if (!stat || !status) return {"process", CheckState::kFail, "it has ended", {}, {}};
+  if (!stat || !status) {
+    return FromError("process", {ErrorCode::kExited, fmt::format("process {} has ended", pid),
+                                 "Give the pid of one that runs: `pgrep -af python` lists them."});
+  }
   check.seen =
       fmt::format("{} ({}), uid {}, state {}, {} thread{}", pid, stat->name, status->real_uid,
                   stat->state, status->thread_count, status->thread_count == 1 ? "" : "s");
@@ -35,20 +38,6 @@ Check CheckStateOf(pid_t pid) {
     const std::string tracer = TracerOf(pid);
     check.cure = tracer.empty() ? fmt::format("kill -CONT {}", pid)
                                 : fmt::format("let {} continue it, or end that", tracer);
-  }
-  return check;
-}
-
-Check CheckTracer(pid_t pid) {
-  Check check{.name = "tracer"};
-  const std::string tracer = TracerOf(pid);
-  check.seen = "none";
-  if (!tracer.empty()) {
-    check.state = CheckState::kWarn;
-    check.seen = fmt::format("{} traces it", tracer);
-    check.meaning =
-        "a debugger or strace is attached: --pause=ptrace cannot be used, and times are "
-        "not those of the program alone";
   }
   return check;
 }
@@ -85,16 +74,7 @@ std::vector<Check> CheckInterpreter(const TargetInfo& info, size_t thread_count)
        fmt::format("verified; {} Python thread{}", thread_count, thread_count == 1 ? "" : "s"),
        {},
        {}});
-  Check rseq{.name = "rseq of the program"};
-  if (info.rseq_offset) {
-    rseq.seen = fmt::format("at offset {} of each thread", *info.rseq_offset);
-    rseq.meaning = "samples of running threads can be proved exact at no extra cost";
-  } else {
-    rseq.state = CheckState::kWarn;
-    rseq.seen = info.rseq_reason;
-    rseq.meaning = "samples of running threads are checked through /proc, which costs more";
-  }
-  checks.push_back(rseq);
+  checks.push_back(CheckRseq(info));
   return checks;
 }
 
@@ -149,26 +129,58 @@ Check CheckCpus(const std::vector<pid_t>& tids) {
   return check;
 }
 
-Check CheckScheduling(const std::vector<pid_t>& tids) {
-  Check check{.name = "scheduling"};
-  const auto realtime = std::ranges::count_if(tids, IsRealTime);
-  check.seen = realtime == 0
-                   ? "ordinary"
-                   : fmt::format("{} real-time thread{}", realtime, realtime == 1 ? "" : "s");
-  if (realtime > 0) {
+}  // namespace
+
+Check CheckTracer(const std::string& tracer) {
+  Check check{.name = "tracer"};
+  check.seen = "none";
+  if (!tracer.empty()) {
     check.state = CheckState::kWarn;
+    check.seen = fmt::format("{} traces it", tracer);
     check.meaning =
-        "they cannot be preempted by the sampler: once it comes to one, it pauses all threads "
-        "by ptrace instead, which holds them longer";
+        "a debugger or strace is attached: --pause=ptrace cannot be used, and times are "
+        "not those of the program alone";
+    check.cure = fmt::format("End {}.", tracer);
   }
   return check;
 }
 
-}  // namespace
+Check CheckRseq(const TargetInfo& info) {
+  Check check{.name = "rseq of the program"};
+  if (info.rseq_offset) {
+    check.seen = fmt::format("at offset {} of each thread", *info.rseq_offset);
+    check.meaning = "samples of running threads can be proved exact at no extra cost";
+  } else {
+    check.state = CheckState::kWarn;
+    check.seen = info.rseq_reason;
+    check.meaning = "samples of running threads are checked through /proc, which costs more";
+    check.cure =
+        "Run the program with glibc 2.35 or later, without glibc.pthread.rseq=0 in "
+        "GLIBC_TUNABLES; or sample less often, as with -r 50.";
+  }
+  return check;
+}
+
+Check CheckScheduling(pid_t pid, size_t real_time_threads) {
+  Check check{.name = "scheduling"};
+  check.seen = real_time_threads == 0 ? "ordinary"
+                                      : fmt::format("{} real-time thread{}", real_time_threads,
+                                                    real_time_threads == 1 ? "" : "s");
+  if (real_time_threads > 0) {
+    check.state = CheckState::kWarn;
+    check.meaning =
+        "they cannot be preempted by the sampler: once it comes to one, it pauses all threads "
+        "by ptrace instead, which holds them longer";
+    check.cure =
+        fmt::format("If they may be ordinary: sudo chrt --all-tasks --other --pid 0 {}", pid);
+  }
+  return check;
+}
 
 std::vector<Check> CheckProcess(pid_t pid) {
   if (auto error = WhyNoProgram(pid)) return {FromError("process", *error)};
-  std::vector<Check> checks{CheckStateOf(pid), CheckTracer(pid), CheckProcessContainer(pid)};
+  std::vector<Check> checks{CheckStateOf(pid), CheckTracer(TracerOf(pid)),
+                            CheckProcessContainer(pid)};
   auto target = Target::Open(pid);
   if (!target) {
     checks.push_back(FromError("interpreter", target.error()));
@@ -180,7 +192,8 @@ std::vector<Check> CheckProcess(pid_t pid) {
   }
   std::vector<pid_t> tids = ListTasks(pid).value_or(std::vector<pid_t>{});
   checks.push_back(CheckCpus(tids));
-  checks.push_back(CheckScheduling(tids));
+  const auto real_time = std::ranges::count_if(tids, IsRealTime);
+  checks.push_back(CheckScheduling(pid, static_cast<size_t>(real_time)));
   return checks;
 }
 

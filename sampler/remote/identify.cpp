@@ -15,6 +15,8 @@
 namespace pystrobe::remote {
 namespace {
 
+constexpr std::string_view kListPythons =
+    "`pgrep -af python` lists the Python programs that you can reach.";
 constexpr std::string_view kSupported = "pystrobe knows CPython 3.8 to 3.15.";
 
 std::string_view FileName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
@@ -91,12 +93,12 @@ std::optional<Error> WhyNoProgram(pid_t pid) {
                  fmt::format("process {} ({}) has ended; it is a zombie that its parent {} has not "
                              "waited for",
                              pid, stat->name, stat->parent),
-                 {}};
+                 "Nothing is left of it to sample. " + std::string(kListPythons)};
   }
   if (stat->is_kernel_thread) {
     return Error{ErrorCode::kNotPython,
                  fmt::format("process {} ({}) is a thread of the kernel", pid, stat->name),
-                 {}};
+                 std::string(kListPythons)};
   }
   return std::nullopt;
 }
@@ -113,7 +115,7 @@ std::optional<Error> WhyForeign(pid_t pid, const std::string& executable) {
     return Error{ErrorCode::kNotPython,
                  fmt::format("process {} is built for another processor ({}, ELF machine {})", pid,
                              executable, header->e_machine),
-                 {}};
+                 "Only programs for x86-64 can be sampled."};
   }
   return std::nullopt;
 }
@@ -137,7 +139,7 @@ Error WhyNotPython(pid_t pid, const pyabi::Memory& memory, const std::string& ex
               fmt::format("process {} runs {}; no Python interpreter was found in it ({} ELF files "
                           "searched)",
                           pid, executable, modules.size()),
-              {}};
+              std::string(kListPythons)};
   if (name == "sh" || name == "bash" || name == "dash" || name == "sudo" || name == "env" ||
       name == "timeout" || name == "docker" || name == "tini") {
     error.hint = fmt::format(

@@ -233,8 +233,8 @@ std::string ContainerKindOf(pid_t pid) {
   return {};
 }
 
-std::optional<int> YamaScope() {
-  auto text = ReadSmallFile("/proc/sys/kernel/yama/ptrace_scope");
+std::optional<int> YamaScope(const std::string& root) {
+  auto text = ReadSmallFile(root + "/proc/sys/kernel/yama/ptrace_scope");
   int value = 0;
   if (!text ||
       std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc()) {

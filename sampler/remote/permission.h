@@ -64,8 +64,9 @@ inline constexpr std::string_view kSetcapPackage = "setcap is in Debian's libcap
 std::string ContainerKind(std::string_view cgroup);
 /// That of a process, also by what its file system has (/.dockerenv, /run/.containerenv).
 std::string ContainerKindOf(pid_t pid);
-/// Value of Yama's ptrace_scope; nullopt when the kernel has no Yama.
-std::optional<int> YamaScope();
+/// Value of Yama's ptrace_scope; nullopt when the kernel has no Yama. `root`: what stands before
+/// the path that is read.
+std::optional<int> YamaScope(const std::string& root = {});
 
 inline constexpr int kCapSysPtrace = 19;  // linux/capability.h
 constexpr bool HasCapability(uint64_t set, int capability) { return (set >> capability) & 1; }

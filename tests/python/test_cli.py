@@ -126,11 +126,54 @@ def test_dump_text(pystrobe: Pystrobe, newest: Interpreter) -> None:
     assert " = " not in finished.out
 
 
+def checks_in(text: str) -> dict[str, str]:
+    """State and all words of each check, by its name."""
+    blocks = re.split(r"\n(?=ok |warn|fail|\n)", "\n" + text)
+    found = (re.fullmatch(r"(ok|warn|fail) +(\S.*?)  +(.*)", one, re.DOTALL) for one in blocks)
+    return {one[2]: " ".join(f"{one[1]} {one[3]}".split()) for one in found if one}
+
+
 def test_doctor(pystrobe: Pystrobe, newest: Interpreter) -> None:
     with running(newest, "tower") as target:
         finished = pystrobe.run("doctor", str(target.pid))
     assert finished.code == 0, finished
-    assert pystrobe.run("doctor", str(2**22 + 1)).code == 1
+    said = checks_in(finished.out)
+    of_machine = (
+        "kernel|reading memory|Yama|privilege|seccomp|CPUs|CPU accounting|priority|container"
+    )
+    of_process = "process|tracer|its container|executable|interpreter|layout|scheduling"
+    assert {*of_machine.split("|"), *of_process.split("|")} <= set(said), finished
+    assert said["kernel"].startswith(("ok Linux", "warn Linux"))
+    assert said["process"].startswith(f"ok {target.pid} (python3"), finished
+    assert said["interpreter"].startswith(f"ok Python {newest.version}"), finished
+    assert said["scheduling"] == "ok ordinary"
+    last = "Everything is in order." if "\nwarn" not in finished.out else "Sampling works, with the"
+    assert finished.out.splitlines()[-1].startswith(last)
+
+
+def test_doctor_tells_what_is_not_well_and_its_cure(
+    pystrobe: Pystrobe, newest: Interpreter
+) -> None:
+    without_rseq = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+    cpu = min(os.sched_getaffinity(0))
+    with running(newest, "tower", environment=without_rseq) as target:
+        finished = pystrobe.run("doctor", str(target.pid), cpu=cpu)
+    assert finished.code == 0, finished
+    said = checks_in(finished.out)
+    assert re.fullmatch(r"warn 1 of \d+ may be used .* only CPU .* -r 50[; ].*", said["CPUs"])
+    assert re.fullmatch(
+        r"warn its C library .* /proc, .* glibc 2\.35 .*", said["rseq of the program"]
+    )
+    assert finished.out.endswith("\nSampling works, with the limits above.\n")
+
+
+def test_doctor_tells_what_stops_sampling(pystrobe: Pystrobe) -> None:
+    finished = pystrobe.run("doctor", str(2**22 + 1))
+    assert finished.code == 1, finished
+    process = checks_in(finished.out)["process"]
+    assert process.startswith(f"fail there is no process {2**22 + 1} "), finished
+    assert "pgrep -af python" in process
+    assert finished.out.endswith("\nSomething above stops sampling.\n")
 
 
 def test_doctor_tells_where_no_thread_may_start(pystrobe: Pystrobe, newest: Interpreter) -> None:

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sampler/remote/doctor.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+
+#include "sampler/remote/doctor_checks.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -23,15 +23,55 @@ const Check* Named(const std::vector<Check>& checks, std::string_view name) {
   return found == checks.end() ? nullptr : &*found;
 }
 
+void ExpectExplained(const Check& check) {
+  EXPECT_NE(check.seen, "") << check.name;
+  EXPECT_NE(check.meaning, "") << check.name << ": " << check.seen;
+  EXPECT_NE(check.cure, "") << check.name << ": " << check.seen;
+}
+
 TEST(Doctor, OfTheMachineEverythingIsSeen) {
   std::vector<Check> checks = CheckMachine();
   EXPECT_GE(checks.size(), 9U);
   for (const Check& check : checks) {
     EXPECT_NE(check.seen, "") << check.name;
-    // What is not well must be explained.
-    if (check.state != CheckState::kOk) {
-      EXPECT_NE(check.meaning, "") << check.name << ": " << check.seen;
-    }
+    if (check.state != CheckState::kOk) ExpectExplained(check);
+  }
+}
+
+utsname Kernel(std::string_view release) {
+  utsname name{};
+  std::ranges::copy(release, name.release);
+  return name;
+}
+
+TEST(Doctor, OfAnythingThatIsNotWellTheCureIsTold) {
+  TargetInfo without_rseq;
+  without_rseq.rseq_reason = "its C library is old";
+  const std::pair<Check, std::string> told[] = {
+      {CheckKernel(Kernel("3.10.0-1160.el7")), "4.18"},
+      {CheckReadingTime(31), "-r 50"},
+      {CheckCpuCount(1, 8), "taskset -c 0-7"},
+      {CheckCpuCount(1, 1), "second CPU"},
+      {CheckPriority(false), "rtprio 1"},
+      {CheckTracer("gdb (process 12)"), "End gdb (process 12)"},
+      {CheckRseq(without_rseq), "glibc 2.35"},
+      {CheckScheduling(34, 2), "chrt --all-tasks --other --pid 0 34"},
+  };
+  for (const auto& [check, cure] : told) {
+    EXPECT_EQ(check.state, CheckState::kWarn) << check.name;
+    ExpectExplained(check);
+    EXPECT_THAT(check.cure, HasSubstr(cure));
+  }
+}
+
+TEST(Doctor, WhatIsWellNeedsNoCure) {
+  TargetInfo with_rseq;
+  with_rseq.rseq_offset = 2464;
+  for (const Check& check : {CheckKernel(Kernel("4.18.0")), CheckKernel(Kernel("6.1.0-18-amd64")),
+                             CheckReadingTime(2), CheckCpuCount(2, 8), CheckPriority(true),
+                             CheckTracer(""), CheckRseq(with_rseq), CheckScheduling(34, 0)}) {
+    EXPECT_EQ(check.state, CheckState::kOk) << check.name;
+    EXPECT_EQ(check.cure, "") << check.name;
   }
 }
 
@@ -43,19 +83,70 @@ TEST(Doctor, OurOwnChildCanBeRead) {
   EXPECT_THAT(reading->seen, HasSubstr("us for 4 KiB"));
 }
 
-class DoctorGpuTest : public ::testing::Test {
+/// A file system of its own to look at.
+class DoctorRootTest : public ::testing::Test {
  protected:
-  DoctorGpuTest() {
+  DoctorRootTest() {
     std::string pattern = fs::temp_directory_path() / "doctor_test.XXXXXX";
     root_ = mkdtemp(pattern.data());
+  }
+  ~DoctorRootTest() override { fs::remove_all(root_); }
+  void Write(const char* path, std::string_view text) const { std::ofstream(root_ / path) << text; }
+
+  fs::path root_;
+};
+
+class DoctorYamaTest : public DoctorRootTest {
+ protected:
+  DoctorYamaTest() { fs::create_directories(root_ / "proc/sys/kernel/yama"); }
+  Check Look(std::string_view scope, bool privileged) const {
+    Write("proc/sys/kernel/yama/ptrace_scope", scope);
+    return CheckYama(privileged, root_);
+  }
+};
+
+TEST_F(DoctorYamaTest, WithoutItNothingIsForbidden) {
+  const Check check = CheckYama(false, root_);
+  EXPECT_EQ(check.state, CheckState::kOk);
+  EXPECT_EQ(check.seen, "not in this kernel");
+}
+
+TEST_F(DoctorYamaTest, LetsThePrivilegedUpToTwo) {
+  for (const std::string scope : {"0", "1", "2"}) {
+    const Check check = Look(scope + "\n", /*privileged=*/true);
+    EXPECT_EQ(check.state, CheckState::kOk) << scope;
+    EXPECT_EQ(check.seen, "kernel.yama.ptrace_scope = " + scope);
+    EXPECT_EQ(check.cure, "");
+  }
+  EXPECT_EQ(Look("0\n", /*privileged=*/false).state, CheckState::kOk);
+}
+
+TEST_F(DoctorYamaTest, TellsOthersWhatIsLeftToThem) {
+  const Check one = Look("1\n", /*privileged=*/false);
+  EXPECT_EQ(one.state, CheckState::kWarn);
+  EXPECT_THAT(one.meaning, HasSubstr("pystrobe run"));
+  EXPECT_THAT(one.cure, HasSubstr("sysctl kernel.yama.ptrace_scope=0"));
+  const Check two = Look("2\n", /*privileged=*/false);
+  EXPECT_EQ(two.state, CheckState::kWarn);
+  EXPECT_THAT(two.meaning, HasSubstr("only with CAP_SYS_PTRACE"));
+  ExpectExplained(two);
+}
+
+TEST_F(DoctorYamaTest, ThreeStopsEverybody) {
+  for (const bool privileged : {false, true}) {
+    const Check check = Look("3\n", privileged);
+    EXPECT_EQ(check.state, CheckState::kFail);
+    EXPECT_THAT(check.cure, HasSubstr("/etc/sysctl.d"));
+  }
+}
+
+class DoctorGpuTest : public DoctorRootTest {
+ protected:
+  DoctorGpuTest() {
     fs::create_directories(root_ / "proc/driver/nvidia");
     fs::create_directories(root_ / "dev");
   }
-  ~DoctorGpuTest() override { fs::remove_all(root_); }
-  void Write(const char* path, std::string_view text) const { std::ofstream(root_ / path) << text; }
   std::optional<Check> Look() const { return CheckGpu(root_); }
-
-  fs::path root_;
 };
 
 TEST_F(DoctorGpuTest, IsNotSpokenOfWithoutADriver) { EXPECT_FALSE(Look()); }
@@ -98,6 +189,7 @@ TEST(Doctor, AProcessThatIsNoPythonFailsWithItsName) {
   ASSERT_NE(interpreter, nullptr);
   EXPECT_EQ(interpreter->state, CheckState::kFail);
   EXPECT_THAT(interpreter->seen, HasSubstr("remote_test"));
+  ExpectExplained(*interpreter);
 }
 
 TEST(Doctor, AProcessThatIsNotThereIsTheOnlyThingSaid) {
@@ -105,6 +197,7 @@ TEST(Doctor, AProcessThatIsNotThereIsTheOnlyThingSaid) {
   ASSERT_EQ(checks.size(), 1U);
   EXPECT_EQ(checks[0].state, CheckState::kFail);
   EXPECT_THAT(checks[0].seen, HasSubstr("no process"));
+  ExpectExplained(checks[0]);
 }
 
 }  // namespace
