@@ -99,11 +99,14 @@ class FrameEvalHooks final : public Hooks {
   Result<void> Install() override {
     PyInterpreterState* const interpreter = PyInterpreterState_Get();
     const _PyFrameEvalFunction now = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-    if (is_below_another_) {
+    // What is over ours may call it, or not. Once that has gone ours is back, with what it calls.
+    const bool is_back = is_below_another_ && now == &Evaluate;
+    if (is_below_another_ && !is_back) {
       return FailWithHint(ErrorCode::kUnsupported, "Use engine=\"setprofile\".",
                           "another frame evaluator was set over that of an earlier trace");
     }
-    evaluates = now;
+    if (!is_back) evaluates = now;
+    is_below_another_ = false;
     installed = this;
     is_silent = false;
     _PyInterpreterState_SetEvalFrameFunc(interpreter, &Evaluate);

@@ -6,6 +6,7 @@
 
 #include <mutex>
 #include <set>
+#include <string>
 
 #include "pyext/hooks/eval_frame.h"
 #include "pyext/hooks/hooks.h"
@@ -187,6 +188,32 @@ PyObject* OnNewThread(PyObject*, PyObject* arguments) {
 }
 PyMethodDef on_new_thread = {"trace", &OnNewThread, METH_VARARGS, nullptr};
 
+std::string AttributeText(PyObject* object, const char* name) {
+  PyObject* const value = PyObject_GetAttrString(object, name);
+  const char* const text =
+      value != nullptr && PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
+  std::string copy = text == nullptr ? "?" : text;
+  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  Py_XDECREF(value);
+  return copy;
+}
+
+// What sys.setprofile was given, or a profiler of C has set beside its hook.
+std::string DescribeHolder(PyObject* holder) {
+  if (holder == nullptr) return "a hook of C";
+  PyObject* const function = PyMethod_Check(holder) ? PyMethod_GET_FUNCTION(holder) : holder;
+  if (!PyFunction_Check(function)) {
+    auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(holder));
+    return fmt::format("an object of type {}.{}", AttributeText(type, "__module__"),
+                       AttributeText(type, "__qualname__"));
+  }
+  auto* const code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  return fmt::format("{}.{} ({}:{})", AttributeText(function, "__module__"),
+                     AttributeText(function, "__qualname__"),
+                     AttributeText(reinterpret_cast<PyObject*>(code), "co_filename"),
+                     code->co_firstlineno);
+}
+
 class SetProfileHooks final : public Hooks {
  public:
   explicit SetProfileHooks(bool builtins) { with_builtins = builtins; }
@@ -196,14 +223,19 @@ class SetProfileHooks final : public Hooks {
 
   Result<void> Install() override {
     bool is_taken = false;
+    PyObject* holder = nullptr;
     ForEachThread([&](PyThreadState* thread) {
-      is_taken =
-          is_taken || (thread->c_profilefunc != nullptr && thread->c_profilefunc != &OnEvent);
+      if (is_taken || thread->c_profilefunc == nullptr || thread->c_profilefunc == &OnEvent) return;
+      is_taken = true;
+      holder = thread->c_profileobj;
+      Py_XINCREF(holder);  // to be asked about once no list of threads is gone through
     });
     if (is_taken) {
+      const std::string who = DescribeHolder(holder);
+      Py_XDECREF(holder);
       return FailWithHint(ErrorCode::kUnsupported,
                           "Stop it first (sys.setprofile(None)), or leave it the calls.",
-                          "another profiler has the hook of a thread (sys.setprofile)");
+                          "another profiler has the hook of a thread (sys.setprofile): {}", who);
     }
     PyObject* const threading = PyImport_ImportModule("threading");
     if (threading != nullptr) {

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tracing beside others who have the interpreter's hooks, or change its stacks."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+from call_tracing import Way, each_monitoring, name_of_way, told, ways
+from own_interpreters import Own, own_interpreters
+from own_program import answer
+from readers import need
+
+# --- who holds what is wanted is named ---
+
+HELD = """
+import json, sys
+import pystrobe
+def step(): pass
+def refused(engine):
+    try:
+        pystrobe.Tracer(engine=engine).start()
+    except pystrobe.Error as error:
+        return str(error)
+"""
+
+
+@each_monitoring
+@pytest.mark.parametrize("ids", [(2, 3, 4), range(6)], ids=["ours", "all"])
+def test_without_a_tool_id_its_holders_are_named(way: Way, ids: range) -> None:
+    error, engine, calls, holders = answer(
+        f"""{HELD}
+ids = {list(ids)}
+for tool in ids:
+    sys.monitoring.use_tool_id(tool, f"tool {{tool}}")
+error = refused("monitoring")
+with pystrobe.Tracer() as tracer:
+    step()
+print(json.dumps([error, tracer.engine, sum(tracer.call_counts().values()),
+                  [sys.monitoring.get_tool(tool) for tool in ids]]))
+""",
+        by=way.by,
+    )
+    assert "tool ids for profilers are taken: tool 2, tool 3, tool 4" in error
+    assert 'engine="setprofile"' in error
+    assert (engine, calls) == ("PyEval_SetProfile", 1)
+    assert holders == [f"tool {tool}" for tool in ids]
+
+
+HOLDERS = {
+    "function": ("def watch(*event): pass\nsys.setprofile(watch)", "__main__.watch (<string>:"),
+    "method": (
+        "class Watch:\n    def on(self, *event): pass\nsys.setprofile(Watch().on)",
+        "__main__.Watch.on (<string>:",
+    ),
+    "object": (
+        "class Watch:\n    def __call__(self, *event): pass\nsys.setprofile(Watch())",
+        "an object of type __main__.Watch",
+    ),
+}
+CPROFILE = ("import cProfile\ncProfile.Profile().enable()", "an object of type cProfile.Profile")
+
+
+@pytest.mark.parametrize("by", own_interpreters(), ids=lambda by: by.name)
+def test_who_has_the_profile_hook_is_named(by: Own) -> None:
+    # From 3.12 on cProfile has a tool id of sys.monitoring instead.
+    cases = {**HOLDERS, **({"cProfile": CPROFILE} if by.version < (3, 12) else {})}
+    errors = answer(
+        f"""{HELD}
+errors = []
+for set_hook in {[set_hook for set_hook, _ in cases.values()]!r}:
+    exec(set_hook)
+    errors.append(refused("setprofile"))
+    sys.setprofile(None)
+print(json.dumps(errors))
+""",
+        by=by,
+    )
+    for error, (_, holder) in zip(errors, cases.values()):
+        assert f"has the hook of a thread (sys.setprofile): {holder}" in error
+
+
+# --- evaluators of frames ---
+
+EVALUATOR = """
+#include <Python.h>
+#if PY_VERSION_HEX >= 0x030B0000
+typedef struct _PyInterpreterFrame Frame;
+#else
+typedef PyFrameObject Frame;
+#endif
+static _PyFrameEvalFunction before;
+static long evaluated;
+static PyObject* Evaluate(PyThreadState* thread, Frame* frame, int throws) {
+  ++evaluated;
+  return before(thread, frame, throws);
+}
+static PyObject* Set(PyObject* self, PyObject* none) {
+  before = _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get());
+  _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), Evaluate);
+  Py_RETURN_NONE;
+}
+static PyObject* TakeAway(PyObject* self, PyObject* none) {
+  _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), before);
+  Py_RETURN_NONE;
+}
+static PyObject* Count(PyObject* self, PyObject* none) { return PyLong_FromLong(evaluated); }
+static PyMethodDef functions[] = {{"set", Set, METH_NOARGS, 0},
+                                  {"take_away", TakeAway, METH_NOARGS, 0},
+                                  {"count", Count, METH_NOARGS, 0},
+                                  {0}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "evaluator", 0, -1, functions};
+PyMODINIT_FUNC PyInit_evaluator(void) { return PyModule_Create(&module); }
+"""
+
+each_frame_eval = pytest.mark.parametrize(
+    "way", [way for way in ways() if way.engine == "frame-eval"], ids=name_of_way
+)
+
+
+@pytest.fixture(scope="module")
+def evaluators(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("evaluators")
+
+
+def with_evaluator(way: Way, evaluators: Path, code: str) -> object:
+    """What the code prints, which has a module `evaluator`."""
+    place = evaluators / way.by.name
+    if not place.exists():
+        ask = "import sysconfig; print(sysconfig.get_path('include'))"
+        include = subprocess.run(
+            [*way.by.command, "-c", ask], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        if not Path(include, "Python.h").exists():
+            pytest.skip(f"no Python.h of {way.by.name}")
+        place.mkdir()
+        source = place / "evaluator.c"
+        source.write_text(EVALUATOR)
+        compiler = [need("cc", "gcc"), "-shared", "-fPIC", f"-I{include}"]
+        subprocess.run([*compiler, str(source), "-o", str(place / "evaluator.so")], check=True)
+    return told(way, f"import sys\nsys.path.append({str(place)!r})\nimport evaluator\n{code}")
+
+
+FIB = """
+def fib(n):
+    COUNTS["fib"] += 1
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+def calls_and_evaluated(work, **options):
+    evaluated = evaluator.count()
+    tracer = traced(work, **options)
+    return found(tracer, ["fib"])["fib"], evaluator.count() - evaluated >= 177, tracer.trouble
+"""
+
+
+@each_frame_eval
+def test_an_evaluator_from_before_goes_on(way: Way, evaluators: Path) -> None:
+    said = with_evaluator(
+        way,
+        evaluators,
+        f"""{FIB}
+evaluator.set()
+during = calls_and_evaluated(lambda: fib(10))
+evaluated = evaluator.count()
+fib(10)
+print(json.dumps([during, evaluator.count() - evaluated]))
+""",
+    )
+    assert said == [[177, True, ""], 177]
+
+
+@each_frame_eval
+def test_an_evaluator_may_come_and_go(way: Way, evaluators: Path) -> None:
+    said = with_evaluator(
+        way,
+        evaluators,
+        f"""{FIB}
+def work():
+    fib(3)
+    evaluator.set()
+    fib(10)
+    evaluator.take_away()
+    fib(3)
+print(json.dumps([calls_and_evaluated(work), calls_and_evaluated(work)]))
+""",
+    )
+    assert said == [[177 + 2 * 5, True, ""]] * 2
+
+
+@each_frame_eval
+def test_an_evaluator_that_stays_is_left_in_its_place(way: Way, evaluators: Path) -> None:
+    said = with_evaluator(
+        way,
+        evaluators,
+        f"""{FIB}
+def work():
+    evaluator.set()
+    fib(10)
+first = calls_and_evaluated(work)
+try:
+    traced(lambda: fib(10))
+    refused = ""
+except pystrobe.Error as error:
+    refused = str(error)
+ENGINE = "auto"
+second = calls_and_evaluated(lambda: fib(10))
+evaluator.take_away()
+ENGINE = "frame-eval"
+third = found(traced(lambda: fib(10)), ["fib"])["fib"]
+print(json.dumps([first, refused, second, third]))
+""",
+    )
+    first, refused, second, third = said  # type: ignore[misc]
+    assert first == [177, True, "another frame evaluator was set meanwhile: calls may be missing"]
+    assert "another frame evaluator was set over that of an earlier trace" in refused
+    assert 'engine="setprofile"' in refused
+    assert second == [177, True, ""]
+    assert third == 177
+
+
+# --- greenlets ---
+
+
+@cache
+def has_greenlet(by: Own) -> bool:
+    tried = subprocess.run(
+        [*by.command, "-c", "import greenlet"], env=by.environment(), capture_output=True
+    )
+    return tried.returncode == 0
+
+
+@pytest.mark.parametrize("builtins", [False, True])
+@pytest.mark.parametrize("way", [way for way in ways() if has_greenlet(way.by)], ids=name_of_way)
+def test_counts_are_exact_where_greenlets_switch(way: Way, builtins: bool) -> None:
+    if builtins and way.engine == "frame-eval":
+        pytest.skip("frame evaluation tells of no functions of C")
+    said = told(
+        way,
+        f"""
+import greenlet
+def down(n):
+    COUNTS["down"] += 1
+    if n:
+        down(n - 1)
+    main.switch()
+def steps():
+    COUNTS["steps"] += 1
+    main.switch()
+    yield
+def task(n):
+    COUNTS["task"] += 1
+    for depth in range(n):
+        down(depth)
+        list(steps())
+    try:
+        fails()
+    except ZeroDivisionError:
+        main.switch()
+    helper()
+def fails():
+    COUNTS["fails"] += 1
+    main.switch()
+    1 / 0
+def helper():
+    COUNTS["helper"] += 1
+main = greenlet.getcurrent()
+chance = random.Random(1)
+def work():
+    live = [(greenlet.greenlet(task), n) for n in range(1, 7)]
+    while live:
+        one = chance.choice(live)
+        one[0].switch(*() if one[0] else one[1:])
+        helper()
+        if one[0].dead:
+            live.remove(one)
+tracer = traced(work, builtins={builtins})
+print(json.dumps({{"found": found(tracer, COUNTS), "true": COUNTS, "trouble": tracer.trouble}}))
+""",
+    )
+    assert said["found"] == said["true"]
+    assert said["true"]["down"] == sum(depth + 1 for n in range(1, 7) for depth in range(n))
+    assert said["trouble"] == ""
