@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where threads are when a trace begins and ends, and exceptions that go through traced frames."""
+
+from __future__ import annotations
+
+from call_tracing import Way, each_engine, told
+from own_program import run
+
+
+@each_engine
+def test_another_thread_may_end_it_while_others_are_deep_in_calls(way: Way) -> None:
+    """What they had begun is in it, with the time until then; nothing is that comes later."""
+    said = told(
+        way,
+        """
+def down(n, deep, go_on):
+    if n:
+        return 1 + down(n - 1, deep, go_on)
+    deep.wait()
+    go_on.wait()
+    later()
+    return 0
+def later():
+    pass
+def worker(i):
+    results[i] = down(60, deep, go_on)
+def task(n):
+    yield from task(n - 1) if n else waits()
+def waits():
+    yield
+    deep.wait()
+    go_on.wait()
+    later()
+    yield
+def in_generators():
+    results[4] = sum(1 for _ in task(20))
+def stopper(tracer):
+    deep.wait()
+    tracer.stop()
+    go_on.set()
+
+def rounds():
+    global deep, go_on, results
+    deep, go_on, results = threading.Barrier(6), threading.Event(), [None] * 5
+    tracer = pystrobe.Tracer(engine=ENGINE)
+    work = [threading.Thread(target=worker, args=(i,)) for i in range(4)]
+    work.append(threading.Thread(target=in_generators))
+    work.append(threading.Thread(target=stopper, args=(tracer,)))
+    tracer.start()
+    for thread in work: thread.start()
+    for thread in work: thread.join()
+    return [found(tracer, ["down", "task", "waits", "later"]), results, tracer.trouble]
+print(json.dumps([rounds() for _ in range(5)]))
+""",
+    )
+    counts = {"down": 4 * 61, "task": 21, "waits": 1, "later": 0}
+    assert said == [[counts, [60, 60, 60, 60, 2], ""]] * 5
+
+
+@each_engine
+def test_daemon_threads_may_call_until_the_interpreter_is_gone(way: Way) -> None:
+    for timeline in (False, True):
+        finished = run(
+            f"""
+import threading, pystrobe
+def step(n):
+    return n and step(n - 1)
+def numbers():
+    for n in range(5):
+        yield step(n)
+def forever(ready):
+    while True:
+        list(numbers())
+        ready.set()
+pystrobe.Tracer(engine={way.engine!r}, timeline={timeline}).start()
+threads = [threading.Event() for _ in range(4)]
+for ready in threads: threading.Thread(target=forever, args=(ready,), daemon=True).start()
+for ready in threads: ready.wait()
+print("done")
+""",
+            by=way.by,
+        )
+        assert (finished.returncode, finished.stdout, finished.stderr) == (0, "done\n", "")
+
+
+EXCEPTIONS = """
+import sys, traceback
+class Lost(Exception): pass
+LOST, CAUSE = Lost("lost"), KeyError("cause")
+def raises(error):
+    raise error
+def passes(error):
+    value = raises(error)
+    return value
+def replaces():
+    try:
+        passes(CAUSE)
+    except KeyError:
+        passes(LOST)
+def explains():
+    try:
+        passes(CAUSE)
+    except KeyError as error:
+        raise LOST from error
+def cleans():
+    try:
+        passes(LOST)
+    finally:
+        helper()
+def helper():
+    with contextlib.suppress(ValueError):
+        passes(ValueError())
+def steps():
+    try:
+        yield 1
+    finally:
+        helper()
+def thrown():
+    generator = steps()
+    next(generator)
+    generator.throw(LOST)
+def stops():
+    def inner():
+        yield
+        passes(LOST)
+    yield from inner()
+async def waits():
+    await asyncio.sleep(0)
+    passes(LOST)
+def by_c():
+    sorted([2, 1], key=lambda _: passes(LOST))
+class Box:
+    def __del__(self): helper()
+    def __enter__(self): return self
+    def __exit__(self, kind, value, trace):
+        Box.seen = value is LOST, [frame.name for frame in traceback.extract_tb(trace)]
+def with_box():
+    with Box():
+        passes(LOST)
+
+def told_of(work):
+    LOST.__traceback__ = LOST.__context__ = LOST.__cause__ = CAUSE.__traceback__ = None
+    LOST.__suppress_context__ = False
+    try:
+        work()
+    except Lost as error:
+        seen = error
+    inside = sys.exc_info()[0] is None
+    frames = [(frame.name, frame.lineno) for frame in traceback.extract_tb(seen.__traceback__)]
+    return [seen is LOST, frames, seen.__context__ is CAUSE, seen.__cause__ is CAUSE,
+            seen.__suppress_context__, inside, len(traceback.extract_tb(CAUSE.__traceback__))]
+
+WORKS = [lambda: passes(LOST), replaces, explains, cleans, thrown, lambda: list(stops()),
+         lambda: asyncio.run(waits()), by_c, with_box]
+def all_told():
+    return [told_of(work) for work in WORKS] + [Box.seen]
+"""
+
+
+@each_engine
+def test_exceptions_pass_as_without_it(way: Way) -> None:
+    alone, traced = told(
+        way,
+        f"""{EXCEPTIONS}
+results = [all_told()]
+tracer = traced(lambda: results.append(all_told()))
+assert tracer.call_counts()
+print(json.dumps(results))
+""",
+    )
+    assert traced == alone
+    assert all(is_same for is_same, *_ in alone)
+    assert [names[-1][0] for _, names, *_ in alone[:-1]][:2] == ["raises", "raises"]
+    assert [one[2] for one in alone[1:3]] == [True, True]
