@@ -30,7 +30,7 @@ from readers import (
 from running import running
 
 MS = 1_000_000
-EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide", "gpu"]
+EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide", "gpu", "calls"]
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +64,20 @@ def test_pprof_has_every_view_in_one_file(example: Example) -> None:
     samples = {name: own for name, (own, _) in pprof_top(path, "samples").items() if own}
     assert samples["Json.encode"] == 600
     assert sum(samples.values()) == 2500
+
+
+def test_pprof_has_the_calls_of_a_trace(example: Example) -> None:
+    path = example("calls", ".pb.gz")
+    assert pprof_top(path, "wall") == {
+        "step": (80 * MS, 80 * MS),
+        "main": (10 * MS, 70 * MS),
+        "run": (10 * MS, 30 * MS),
+    }
+    calls = {name: own for name, (own, _) in pprof_top(path, "samples").items() if own}
+    assert calls == {"step": 10_003, "check": 2, "main": 1}
+    assert {name: own for name, (own, _) in pprof_top(path, "cpu").items() if own} == {
+        **{"step": 40 * MS, "main": 5 * MS, "run": 5 * MS}
+    }
 
 
 @pytest.mark.parametrize("mode", ["wall", "cpu", "gil"])
@@ -143,6 +157,18 @@ def test_speedscope_fits_its_schema(example: Example, name: str, mode: str) -> N
         assert profile["endValue"] - profile["startValue"] == sum(profile["weights"])
 
 
+def test_speedscope_of_a_timeline_fits_its_schema(example: Example) -> None:
+    path = example("gpu-timeline", ".speedscope.json")
+    check_with_ajv(speedscope_schema(), path)
+    document = json.loads(path.read_text("utf-8"))
+    names = [frame["name"] for frame in document["shared"]["frames"]]
+    (calls,) = [one for one in document["profiles"] if one["type"] == "evented"]
+    assert [(one["type"], names[one["frame"]], one["at"]) for one in calls["events"]] == [
+        *[("O", "train", 0), ("O", "step", 40_000), ("C", "step", 70_000)],
+        *[("O", "step", 2_040_000), ("C", "step", 2_060_000), ("C", "train", 4 * MS)],
+    ]
+
+
 def test_the_schema_refuses_what_does_not_fit(example: Example, tmp_path: Path) -> None:
     document = json.loads(example("shop", ".speedscope.json").read_text("utf-8"))
     document["profiles"][0]["unit"] = "fortnights"
@@ -172,6 +198,18 @@ def test_speedscope_page_draws_cpu_time(example: Example, browser: Browser) -> N
     page = speedscope(browser, example("shop", ".speedscope.json", "cpu"))
     assert page.threads == {"MainThread [4242]": "700.00ms", "worker [4243]": "125.00ms"}
     assert "read" not in page.functions
+
+
+def test_speedscope_page_draws_traced_calls(example: Example, browser: Browser) -> None:
+    page = speedscope(browser, example("calls", ".speedscope.json"))
+    assert page.threads == {"MainThread [4242]": "70.00ms", "worker [4243]": "30.00ms"}
+    assert page.functions["step"] == ("60.00ms (86%)", "60.00ms (86%)")
+
+
+def test_speedscope_page_draws_a_timeline(example: Example, browser: Browser) -> None:
+    page = speedscope(browser, example("gpu-timeline", ".speedscope.json"))
+    assert page.functions["train"][0].startswith("4.00ms")
+    assert page.functions["step"][0].startswith("50.00")
 
 
 def test_speedscope_page_draws_odd_names(example: Example, browser: Browser) -> None:
