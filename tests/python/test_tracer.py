@@ -341,6 +341,37 @@ tracer.profile().print()
         sums[:2] for key, sums in stats.stats.items() if key[2].endswith("fib")
     ]
     assert (primitive, calls) == (1, 177)
+@each_but_frame_eval
+def test_many_functions_of_c_are_told_apart(way: Way) -> None:
+    """More than a thread remembers at a time, and types that are freed meanwhile."""
+    said = told(
+        way,
+        """
+import cmath, math, operator, types
+functions = [one for module in (math, cmath, operator) for one in vars(module).values()
+             if isinstance(one, types.BuiltinFunctionType)]
+def work():
+    for turn in range(4):
+        for i, function in enumerate(functions):
+            if i % 4 >= turn:
+                COUNTS[function.__name__] += 1
+                try:
+                    function(0.5)
+                except (TypeError, ValueError):
+                    pass
+    if ENGINE == "monitoring":  # which tells of types, too
+        for i in range(400):
+            COUNTS[f"Type{i}"] += 1
+            type(f"Type{i}", (), {})()
+tracer = traced(work, builtins=True)
+print(json.dumps([found(tracer, COUNTS), COUNTS]))
+""",
+    )
+    counted, true = said
+    assert counted == true
+    assert len(true) > (500 if way.engine == "monitoring" else 100)
+
+
     collapsed = (folder / "work.collapsed").read_text().splitlines()
     assert sum(int(line.rpartition(" ")[2]) for line in collapsed if "fib" in line) == 177
     assert all((folder / name).stat().st_size > 100 for name in names)
