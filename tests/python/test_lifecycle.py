@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -176,6 +177,48 @@ def test_nothing_is_written_to_the_target(
         if body.startswith(("open(", "openat(")) and f"/proc/{target.pid}/" in body:
             assert "O_WRONLY" not in body, call
             assert "O_RDWR" not in body, call
+
+
+def looks_and_reads(pystrobe: Pystrobe, pid: int, seconds: float) -> tuple[int, int]:
+    """At a process of 30 threads that sleep briefly. Reads of several pieces, as stacks are, from the
+    first to the last of many threads at once: how the process is found before, and what its threads
+    are called after, takes hundreds."""
+    log = pystrobe.directory / "calls"
+    strace = ("strace", "-f", "--seccomp-bpf", "-e", "trace=process_vm_readv", "-o", str(log))
+    attach = ("attach", str(pid), "-d", f"{seconds}", "-r", "25", "-q", "-f", "json", "-o", "-")
+    done = subprocess.run(
+        [*strace, str(pystrobe.executable), *attach], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    quality = json.loads(done.stdout)["quality"]
+    assert quality["stacks"] > 0.8 * 30 * quality["taken"]
+    pieces = [int(count) for count in re.findall(r"\], (\d+), \[", log.read_text())]
+    of_many = [at for at, count in enumerate(pieces) if count >= 30]
+    assert len(of_many) >= 0.8 * quality["taken"]
+    reads = [count for count in pieces[of_many[0] : of_many[-1] + 1] if count > 1]
+    return quality["taken"], len(reads)
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+def test_threads_asleep_are_read_together(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    """What a longer run reads beyond a shorter one is what its looks take."""
+    script = (
+        "import threading, time\n"
+        "def nap():\n"
+        "    while True: time.sleep(0.01)\n"
+        "for _ in range(30): threading.Thread(target=nap, daemon=True).start()\n"
+        "print(flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen(newest.command("-c", script), stdout=subprocess.PIPE) as target:
+        try:
+            assert target.stdout
+            target.stdout.readline()
+            few, reads_of_few = looks_and_reads(pystrobe, target.pid, 0.4)
+            many, reads_of_many = looks_and_reads(pystrobe, target.pid, 1.2)
+        finally:
+            target.kill()
+    assert (reads_of_many - reads_of_few) / (many - few) < 10
 
 
 def test_interrupt_ends_and_reports(pystrobe: Pystrobe, newest: Interpreter) -> None:
