@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -62,6 +64,47 @@ def test_the_executable_needs_nothing_but_glibc() -> None:
     needed = {line.split("[")[1].rstrip("]") for line in listing.splitlines() if "(NEEDED)" in line}
     glibc = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"}
     assert {name for name in needed if not name.startswith("ld-linux")} <= glibc
+
+
+def test_the_executable_needs_no_younger_glibc_than_debian_12_has() -> None:
+    listing = subprocess.run(
+        ["readelf", "--version-info", pystrobe.executable()],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    versions = {
+        tuple(map(int, number.split("."))) for number in re.findall(r"GLIBC_([\d.]+)", listing)
+    }
+    # Built elsewhere, it needs what is there.
+    here = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[-1].split(".")))
+    assert (2, 2, 5) <= max(versions) <= max((2, 36), here)
+
+
+def test_in_an_empty_root_the_executable_works_alone(newest: Interpreter, tmp_path: Path) -> None:
+    enter = ["chroot"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "chroot"]
+    if subprocess.run([*enter, "/", "true"], capture_output=True).returncode != 0:
+        pytest.skip("no right to change the root")
+    with running(newest, "tower") as target:
+        attach = ["attach", str(target.pid), "-d", "0.3", "-q", "-o", str(tmp_path / "a.strobe")]
+        subprocess.run([pystrobe.executable(), *attach], check=True)
+    shutil.copy(pystrobe.executable(), tmp_path / "pystrobe")
+    libraries = subprocess.run(
+        ["ldd", pystrobe.executable()], capture_output=True, text=True, check=True
+    ).stdout
+    for path in re.findall(r"/\S+", libraries):
+        (tmp_path / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, tmp_path / path[1:])
+
+    def alone(*arguments: str) -> str:
+        command = [*enter, str(tmp_path), "/pystrobe", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, ""), done
+        return done.stdout
+
+    assert "attach PID" in alone("--help")
+    assert "node_0" in alone("report", "/a.strobe")
+    assert "node_0" in alone("report", "/a.strobe", "-f", "collapsed", "-o", "-")
 
 
 def test_dump_shows_a_running_program(newest: Interpreter) -> None:
