@@ -180,9 +180,9 @@ def test_nothing_is_written_to_the_target(
 
 
 def looks_and_reads(pystrobe: Pystrobe, pid: int, seconds: float) -> tuple[int, int]:
-    """At a process of 30 threads that sleep briefly. Reads of several pieces, as stacks are, from the
-    first to the last of many threads at once: how the process is found before, and what its threads
-    are called after, takes hundreds."""
+    """At a process of 30 threads that sleep briefly. Reads of several pieces, as of stacks, from
+    the first to the last of many threads at once: before, how the process is found takes hundreds,
+    and after, what its threads are called."""
     log = pystrobe.directory / "calls"
     strace = ("strace", "-f", "--seccomp-bpf", "-e", "trace=process_vm_readv", "-o", str(log))
     attach = ("attach", str(pid), "-d", f"{seconds}", "-r", "25", "-q", "-f", "json", "-o", "-")
