@@ -91,8 +91,9 @@ struct Quality {
   double final_rate_hz = 0;     ///< the rate in force at the end (lowered by max_overhead?)
   bool complete = false;   ///< false: the sampler was cut off; figures are as of the last block
   std::string cpu_source;  ///< "schedstat" (exact) or "stat" (10 ms ticks); by signals: what sent
-                           ///< them; by tracing: what the calls were seen by, and
-                           ///< behind semicolons what is missing, of which `lost` is the number
+                           ///< them, and behind semicolons which threads had none; by tracing: what
+                           ///< the calls were seen by, and behind semicolons what is missing, of
+                           ///< which `lost` is the number
   std::string pause_mode;  ///< in force at the end; empty: nobody wrote it down (older files)
   uint64_t thread_ns = 0;  ///< wall time of all threads together
   uint64_t unseen_ns = 0;  ///< of `thread_ns`: without a stack, in samples with kSampleUnseen

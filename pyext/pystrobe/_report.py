@@ -115,7 +115,9 @@ class Quality:
     achieved_rate_hz: float
     final_rate_hz: float
     complete: bool  #: False: the sampler was cut off
-    cpu_source: str  #: "schedstat" (exact) or "stat" (10 ms ticks)
+    #: "schedstat" (exact) or "stat" (10 ms ticks); by signals what sent them, and behind semicolons
+    #: how many threads had none, and why
+    cpu_source: str
     pause_mode: str  #: how running threads were held still at the end; empty in older files
     thread_ns: int  #: wall time of all threads together
     unseen_ns: int  #: of it, without a look at the thread: its stack is not known

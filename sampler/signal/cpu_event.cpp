@@ -28,9 +28,11 @@ clockid_t CpuClockOf(pid_t tid) {
 Error WithoutRoom(int error_number, pid_t tid) {
   Error error = FailErrno(error_number, ErrorCode::kIo, "no CPU event for thread {}", tid).error();
   if (error_number == EMFILE || error_number == ENFILE) {
-    error.hint = "Each thread that is sampled takes a file descriptor: see `ulimit -n`.";
+    error.message += " (see `ulimit -n`)";
+    error.hint = "Each thread that is sampled takes a file descriptor.";
   } else if (error_number == EAGAIN) {
-    error.hint = "Each thread that is sampled takes a pending signal: see `ulimit -i`.";
+    error.message += " (see `ulimit -i`)";
+    error.hint = "Each thread that is sampled takes a pending signal.";
   }
   return error;
 }
@@ -108,20 +110,21 @@ Result<CpuEvent> CpuEvent::Start(CpuSource source, pid_t tid, Nanoseconds period
   if (source == CpuSource::kTimer) {
     const auto timer = StartTimer(tid, period);
     if (!timer) return std::unexpected(timer.error());
-    return CpuEvent(ScopedFd(), *timer);
+    return CpuEvent(ScopedFd(), *timer, std::nullopt);
   }
   auto event = OpenPerf(tid, period, source == CpuSource::kPerfUser);
   if (!event) return std::unexpected(event.error());
-  std::optional<timer_t> timer;
+  if (source != CpuSource::kPerfUser) return CpuEvent(*std::move(event), {}, {});
   // Better than nothing is what there is without it.
-  if (source == CpuSource::kPerfUser) {
-    if (const auto started = StartTimer(tid, TimerPeriod(period))) timer = *started;
-  }
-  return CpuEvent(*std::move(event), timer);
+  const auto timer = StartTimer(tid, TimerPeriod(period));
+  return timer ? CpuEvent(*std::move(event), *timer, {})
+               : CpuEvent(*std::move(event), {}, timer.error());
 }
 
 CpuEvent::CpuEvent(CpuEvent&& other) noexcept
-    : event_(std::move(other.event_)), timer_(std::exchange(other.timer_, std::nullopt)) {}
+    : event_(std::move(other.event_)),
+      timer_(std::exchange(other.timer_, std::nullopt)),
+      lack_(std::move(other.lack_)) {}
 
 // A child made by fork may hold the descriptor too, and with it the event.
 CpuEvent::~CpuEvent() {

@@ -50,13 +50,16 @@ class CpuEvent {
 
   /// The descriptor of a perf event, whose period may be changed; -1 of a timer.
   int fd() const { return event_.get(); }
+  /// Why there is no timer beside an event of kPerfUser; nullopt where nothing is missing.
+  const std::optional<Error>& lack() const { return lack_; }
 
  private:
-  CpuEvent(ScopedFd event, std::optional<timer_t> timer)
-      : event_(std::move(event)), timer_(timer) {}
+  CpuEvent(ScopedFd event, std::optional<timer_t> timer, std::optional<Error> lack)
+      : event_(std::move(event)), timer_(timer), lack_(std::move(lack)) {}
 
   ScopedFd event_;
   std::optional<timer_t> timer_;
+  std::optional<Error> lack_;
 };
 
 /// CPU time of a thread of this process; nullopt when it has ended.

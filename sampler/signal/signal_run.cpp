@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/signal/signal_run.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "profiler/base/descriptors.h"
@@ -22,6 +24,8 @@ namespace {
 constexpr Nanoseconds kNap = std::chrono::milliseconds(10);
 // As many threads may have been born as have ended.
 constexpr Nanoseconds kFindInterval = std::chrono::milliseconds(50);
+// Then a thread that waits for the interpreter's lock at its birth has told its name.
+constexpr Nanoseconds kNamedAfter = std::chrono::milliseconds(500);
 constexpr Nanoseconds kTryAgainAfter = std::chrono::seconds(1);
 constexpr Nanoseconds kAppendInterval = std::chrono::seconds(1);
 constexpr size_t kBatch = 16 * 1024;
@@ -108,7 +112,7 @@ void SignalRun::FindThreads(bool first) {
   if (!tasks) return;
   listed_tasks_ = tasks->size();
   ListStates();
-  bool changed = first;
+  bool changed = first || MonotonicNow() < named_until_;
   for (auto it = threads_.begin(); it != threads_.end();) {
     // A list that is read while threads end may lack one that lives.
     if (std::ranges::binary_search(*tasks, it->first) || CpuTimeOf(it->first)) {
@@ -120,7 +124,9 @@ void SignalRun::FindThreads(bool first) {
     changed = true;
   }
   for (auto it = refused_.begin(); it != refused_.end();) {
-    it = CpuTimeOf(it->first) ? std::next(it) : refused_.erase(it);
+    const bool lives = CpuTimeOf(it->first).has_value();
+    gone_refused_ += lives ? 0 : 1;
+    it = lives ? std::next(it) : refused_.erase(it);
   }
   for (const pid_t tid : *tasks) {
     if (tid != options_.only_thread.value_or(tid)) continue;
@@ -141,38 +147,43 @@ void SignalRun::Watch(pid_t tid, bool first) {
   // A thread that is new since the beginning has used all its time since.
   Nanoseconds cpu = first ? *used : Nanoseconds{};
   if (refused != refused_.end()) cpu = refused->second.cpu;
-  auto thread = Arm(tid, cpu);
-  if (thread == nullptr) {
+  auto armed = Arm(tid, cpu);
+  if (!armed) {
+    if (armed.error().code == ErrorCode::kExited) return;
+    refusal_ = armed.error();
     refused_[tid] = {cpu, now + kTryAgainAfter};
     return;
   }
   refused_.erase(tid);
+  named_until_ = now + kNamedAfter;
+  std::unique_ptr<WatchedThread> thread = *std::move(armed);
+  if (const auto& lack = thread->lack(); lack && lack->code != ErrorCode::kExited) {
+    lack_ = lack;
+    ++lacking_;
+  }
   thread->Begin(tables_.AddThread({static_cast<uint64_t>(tid), 0, tables_.Intern(NameOf(tid))}));
   threads_.emplace(tid, std::move(thread));
 }
 
-std::unique_ptr<WatchedThread> SignalRun::Arm(pid_t tid, Nanoseconds cpu) {
+Result<std::unique_ptr<WatchedThread>> SignalRun::Arm(pid_t tid, Nanoseconds cpu) {
   if (source_ != CpuSource::kTimer && threads_.size() >= most_events_) {
-    refusal_ = Error{ErrorCode::kIo, "too few file descriptors for all threads",
-                     "Each thread that is sampled takes one, of half of those that are free: see "
-                     "`ulimit -n`."};
-    return nullptr;
+    return FailWithHint(ErrorCode::kIo,
+                        "Each thread that is sampled takes one, of half of those that are free.",
+                        "too few file descriptors for all threads (see `ulimit -n`)");
   }
   auto look = ThreadLook::Make(
       {target_.pid(), target_.layout(), known_, news_, state_key_, context_.period,
        native_ != nullptr ? &native_->rules() : nullptr,
        native_ != nullptr && tid == target_.pid() ? native_->first_stack_end() : 0});
-  if (!look) {
-    refusal_ = look.error();
-    return nullptr;
-  }
+  if (!look) return std::unexpected(look.error());
   auto thread = std::make_unique<WatchedThread>(context_, tid, cpu, *std::move(look));
   thread->SetStates(StatesOf(tid));
-  if (!dispatcher_.Add(tid, thread->look())) return nullptr;
+  if (!dispatcher_.Add(tid, thread->look())) {
+    return Fail(ErrorCode::kIo, "there are too many threads");
+  }
   if (auto armed = thread->Arm(); !armed) {
     dispatcher_.Remove(tid);
-    refusal_ = armed.error();
-    return nullptr;
+    return std::unexpected(armed.error());
   }
   dispatcher_.SetEvent(tid, thread->event_fd());
   return thread;
@@ -323,7 +334,18 @@ void SignalRun::UpdateFigures() {
   quality_.limited_ns = 0;
   quality_.final_rate_hz = 1e9 / static_cast<double>(context_.period.count());
   quality_.pause_mode = kBySignals;
-  quality_.cpu_source = CpuSourceName(source_);
+  quality_.cpu_source = DescribeSource();
+}
+
+std::string SignalRun::DescribeSource() const {
+  std::string text(CpuSourceName(source_));
+  const auto add = [&text](uint64_t count, std::string_view what, const Error& why) {
+    text += fmt::format("; {} {} without samples{}: {}", count, count == 1 ? "thread" : "threads",
+                        what, why.message);
+  };
+  if (const uint64_t count = gone_refused_ + refused_.size(); count > 0) add(count, "", *refusal_);
+  if (lacking_ > 0) add(lacking_, " of time in the kernel", *lack_);
+  return text;
 }
 
 }  // namespace pystrobe::signals

@@ -54,8 +54,7 @@ class SignalRun {
   size_t CountTasks() const;
   void FindThreads(bool first);
   void Watch(pid_t tid, bool first);
-  /// Nullptr where it cannot be armed.
-  std::unique_ptr<WatchedThread> Arm(pid_t tid, Nanoseconds cpu);
+  Result<std::unique_ptr<WatchedThread>> Arm(pid_t tid, Nanoseconds cpu);
   void LetGo(WatchedThread& thread);
   void EndSignals();
   void ListStates();
@@ -70,6 +69,8 @@ class SignalRun {
   void Settle();
   void AddUnsampled();
   void UpdateFigures();
+  /// What sends the signals, and which threads get none.
+  std::string DescribeSource() const;
 
   const remote::Target& target_;
   SignalOptions options_;
@@ -92,11 +93,15 @@ class SignalRun {
   StateKey state_key_;
   ThreadMap threads_;
   HashMap<pid_t, Refused> refused_;
+  uint64_t gone_refused_ = 0;  ///< threads that have ended since, and none was armed
+  uint64_t lacking_ = 0;       ///< threads armed that get no signals for their time in the kernel
   std::vector<remote::PyThread> states_;
   std::optional<Error> refusal_;  ///< why a thread could not be armed, the last one
+  std::optional<Error> lack_;     ///< why one lacks those signals, the last one
   size_t listed_tasks_ = 0;
   size_t most_events_;
   Nanoseconds next_check_{}, next_find_{}, next_append_{};
+  Nanoseconds named_until_{};  ///< threads that were found may have no name yet
 };
 
 }  // namespace pystrobe::signals

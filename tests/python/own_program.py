@@ -51,8 +51,8 @@ def run(
     )  # type: ignore[call-overload]
 
 
-def answer(code: str, mode: str = "", by: Own = THIS) -> Any:
+def answer(code: str, mode: str = "", by: Own = THIS, **options: object) -> Any:
     """What the program prints as JSON on its last line."""
-    finished = run(code, mode, by)
+    finished = run(code, mode, by, **options)
     assert finished.returncode == 0, finished.stderr
     return json.loads(finished.stdout.splitlines()[-1])

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import shutil
@@ -28,6 +27,7 @@ from probing import (
     until,
 )
 from running import running
+from sandbox import forbid_reading
 
 NOBODY = 65534
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -223,23 +223,10 @@ def test_the_same_user_needs_no_privilege(tmp_path: Path) -> None:
     assert [thread["tid"] for thread in seen["threads"]] == [target.pid]
 
 
-def _forbid_reading() -> None:
-    """A seccomp filter as sandboxes have it: process_vm_readv fails with EPERM."""
-    number, allow, refuse = 310, 0x7FFF0000, 0x00050000 | 1
-    code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, refuse), (0x06, 0, 0, allow)]
-    program = b"".join(struct.pack("<HBBI", *instruction) for instruction in code)
-    buffer = ctypes.create_string_buffer(program)
-    filter_ = struct.pack("<HxxxxxxQ", len(code), ctypes.addressof(buffer))
-    no_new_privs, set_seccomp, mode_filter = 38, 22, 2
-    libc = ctypes.CDLL(None)
-    if libc.prctl(no_new_privs, 1, 0, 0, 0) or libc.prctl(set_seccomp, mode_filter, filter_):
-        raise OSError("no seccomp here")
-
-
 @ROOT_ONLY
 def test_a_sandbox_around_the_sampler_is_named(newest: Interpreter) -> None:
     with running(newest, "census") as target:
-        seen = probe(target.pid, preexec_fn=_forbid_reading)
+        seen = probe(target.pid, preexec_fn=forbid_reading)
     assert seen["error"] == PERMISSION
     assert "process_vm_readv" in seen["message"]
     assert "seccomp" in seen["message"]

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/signal/cpu_event.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -110,6 +112,34 @@ TEST_P(CpuEventTest, SaysThatTheThreadHasEnded) {
   EXPECT_EQ(event.error().code, ErrorCode::kExited) << event.error().message;
   EXPECT_FALSE(CpuTimeOf(tid));
 }
+
+/// As long as it lives no timer can be made.
+class NoPendingSignals {
+ public:
+  NoPendingSignals() {
+    getrlimit(RLIMIT_SIGPENDING, &before_);
+    const rlimit none{0, before_.rlim_max};
+    setrlimit(RLIMIT_SIGPENDING, &none);
+  }
+  ~NoPendingSignals() { setrlimit(RLIMIT_SIGPENDING, &before_); }
+  NoPendingSignals(const NoPendingSignals&) = delete;
+  NoPendingSignals& operator=(const NoPendingSignals&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_P(CpuEventTest, SaysWhichLimitIsMet) {
+  const NoPendingSignals limit;
+  const auto event = CpuEvent::Start(GetParam(), gettid(), milliseconds(10));
+  EXPECT_EQ(event.has_value(), GetParam() != CpuSource::kTimer);
+  const std::optional<Error> error = event ? event->lack() : event.error();
+  ASSERT_EQ(error.has_value(), GetParam() != CpuSource::kPerf);
+  if (!error) return;
+  EXPECT_THAT(error->message, testing::EndsWith("(see `ulimit -i`)"));
+}
+
+TEST_P(CpuEventTest, LacksNothing) { EXPECT_FALSE(Start(gettid(), milliseconds(10)).lack()); }
 
 INSTANTIATE_TEST_SUITE_P(Sources, CpuEventTest,
                          testing::Values(CpuSource::kPerf, CpuSource::kPerfUser, CpuSource::kTimer),
