@@ -34,17 +34,22 @@ class CallGraph:
 
 def read_call_graph(library: Path) -> CallGraph:
     """Jumps out of a function count as calls; those through a register or memory as COMPUTED."""
-    text = subprocess.run(
-        ["objdump", "--disassemble", "--demangle", "--no-show-raw-insn", str(library)],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    objdump = ["objdump", "--disassemble", "--demangle", "--no-show-raw-insn", str(library)]
+    # Few of a million lines.
+    wanted = ["grep", "-E", r"^[0-9a-f]+ <|\s(call|j[a-z]+) "]
+    with subprocess.Popen(objdump, stdout=subprocess.PIPE) as disassembly:
+        text = subprocess.run(
+            wanted, stdin=disassembly.stdout, capture_output=True, text=True, check=True
+        ).stdout
+    assert disassembly.returncode == 0
     graph = CallGraph()
-    function = ""
+    function = within = ""
     for line in text.splitlines():
         if match := FUNCTION.match(line):
             function = match["name"]
+            within = f"<{function}+0x"
+            continue
+        if within in line:
             continue
         branch = BRANCH.search(line)
         if not branch:

@@ -45,9 +45,18 @@ def outside_its_root(interpreter: Interpreter) -> Interpreter:
 def library() -> Path:
     if named := os.environ.get("PYSTROBE_PRELOADED_SAMPLER"):
         return Path(named)
-    built = list(REPOSITORY.glob("build/*/tests/cpp/libpreloaded_sampler.so"))
+    return _newest("tests/cpp/libpreloaded_sampler.so")
+
+
+def extension_module() -> Path:
+    """As it is built: in the one that is installed no names are left."""
+    return _newest("pyext/module/_core*.so")
+
+
+def _newest(name: str) -> Path:
+    built = list(REPOSITORY.glob(f"build/*/{name}"))
     if not built:
-        pytest.fail("no libpreloaded_sampler.so: build the C++ tests")
+        pytest.fail(f"no {name}: build the C++ tests")
     return max(built, key=lambda path: path.stat().st_mtime)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,13 @@ from cases import CALL_HEAVY, Case
 from conftest import oracle_of
 from find import Interpreter
 from oracle import INCOMPLETE
-from own_sampling import library, of_the_program, outside_its_root, sampling_itself
+from own_sampling import (
+    extension_module,
+    library,
+    of_the_program,
+    outside_its_root,
+    sampling_itself,
+)
 from pystrobe_command import Pystrobe
 
 ENOUGH = 200
@@ -59,10 +66,12 @@ SAFE = {
 }
 # The program's own handler, for a signal that is not ours.
 PASSES_ON = {"OnSignal", "PassOn"}
+SHIPPED_TOO = pytest.mark.parametrize("of", [library, extension_module])
 
 
-def test_the_handler_calls_nothing_unsafe() -> None:
-    graph = read_call_graph(library())
+@SHIPPED_TOO
+def test_the_handler_calls_nothing_unsafe(of: Callable[[], Path]) -> None:
+    graph = read_call_graph(of())
     handlers = [name for name in graph.calls if "::OnSignal(" in name]
     assert len(handlers) == 1
     outside = set()
@@ -81,10 +90,11 @@ def test_the_handler_calls_nothing_unsafe() -> None:
     assert {"process_vm_readv", "clock_gettime"} <= outside
 
 
-def test_no_symbol_is_looked_up_in_the_handler() -> None:
+@SHIPPED_TOO
+def test_no_symbol_is_looked_up_in_the_handler(of: Callable[[], Path]) -> None:
     """All are when the library is loaded: the dynamic loader takes locks."""
     flags = subprocess.run(
-        ["readelf", "--dynamic", str(library())], capture_output=True, text=True, check=True
+        ["readelf", "--dynamic", str(of())], capture_output=True, text=True, check=True
     ).stdout
     assert "BIND_NOW" in flags
 
