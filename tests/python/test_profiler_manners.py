@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import pytest
+from own_interpreters import THIS, Own
 from own_program import MODES, answer, run
 
 pystrobe = pytest.importorskip("pystrobe", reason="the package is not installed: make build")
 
 
 @MODES
-def test_the_program_is_as_it_was(mode: str) -> None:
+def test_the_program_is_as_it_was(own: Own, mode: str) -> None:
     """Threads, descriptors, signals, affinity, priority: a thousand times."""
     said = answer(
+        f"ROUNDS = {1000 if own is THIS else 50}"
         """
 import json, os, signal, pystrobe
 def state():
@@ -24,12 +26,13 @@ def state():
             "nice": os.nice(0)}
 with pystrobe.Profiler(mode=MODE): pass
 before = state()
-for _ in range(1000):
+for _ in range(ROUNDS):
     with pystrobe.Profiler(mode=MODE, rate=2000):
         pass
 print(json.dumps({"before": before, "after": state()}))
 """,
         mode,
+        own,
     )
     assert said["before"] == said["after"]
 
@@ -54,7 +57,7 @@ print(json.dumps({"interrupted": interrupted}))
 
 
 @MODES
-def test_a_child_of_fork_starts_clean(mode: str) -> None:
+def test_a_child_of_fork_starts_clean(own: Own, mode: str) -> None:
     said = answer(
         """
 import json, os, pystrobe
@@ -74,6 +77,7 @@ os.wait()
 print(json.dumps({"child": child, "taken": pystrobe.disable().quality.taken}))
 """,
         mode,
+        own,
     )
     assert said["child"]["threads"] == 1
     assert said["child"]["taken"] > 20
