@@ -8,11 +8,13 @@ import shutil
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from conftest import all_interpreters, oracle_of
 from find import Interpreter
+from other_root import Contained, fill
 from probing import found, ids, probe, until
 from pystrobe_command import Pystrobe
 from running import TARGETS, running
@@ -206,6 +208,37 @@ def test_in_a_virtual_environment(newest: Interpreter, tmp_path: Path) -> None:
     inside = Interpreter(newest.version, str(where / "bin" / "python"), None, False)
     with running(inside, "census") as target:
         assert ids(found(target.pid)) == sorted(target.ready["ids"])
+
+
+@pytest.fixture(scope="module")
+def root_with_python(newest: Interpreter, tmp_path_factory: pytest.TempPathFactory) -> Contained:
+    """Where its path is, outside of the root is another version."""
+    other = next(one for one in all_interpreters() if not one.root and one.minor != newest.minor)
+    root = tmp_path_factory.mktemp("root")
+    fill(root, newest, Path(other.path))
+    return Contained(newest.version, other.path, str(root), newest.free_threaded)
+
+
+@ROOT_ONLY
+@pytest.mark.parametrize("own_mounts", [False, True], ids=["chroot", "mounts"])
+def test_in_another_root(
+    pystrobe: Pystrobe, newest: Interpreter, root_with_python: Contained, own_mounts: bool
+) -> None:
+    if own_mounts and subprocess.run(["unshare", "--mount", "true"]).returncode != 0:
+        pytest.skip("no right to mounts of its own")
+    inside = replace(root_with_python, own_mounts=own_mounts)
+    with running(inside, "tower", environment=inside.environment()) as target:
+        seen = found(target.pid)
+        (thread,) = pystrobe.dump(target.pid)["threads"]
+        recorded = pystrobe.attach(target.pid, seconds=0.5)
+    assert seen["version"] == newest.version
+    # Told as the kernel tells it: of our own mounts, from our root.
+    assert seen["executable"] == ("" if own_mounts else inside.root or "") + inside.path
+    names = [frame["function"] for frame in thread["frames"]]
+    assert names[-2:] == ["main", "<module>"]
+    verdict = oracle_of("tower", newest).judge(recorded.collapsed())
+    assert verdict.total > 0
+    assert not verdict.impossible, verdict.describe()
 
 
 @ROOT_ONLY
