@@ -6,15 +6,18 @@ from __future__ import annotations
 import _thread
 import json
 import queue
+import re
 import subprocess
 import sys
+from collections.abc import Iterable
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pytest
 from readers import pprof
 
-pytest.importorskip("pystrobe", reason="the package is not installed: make build")
+pystrobe = pytest.importorskip("pystrobe", reason="the package is not installed: make build")
 
 BEGIN = """
 import asyncio, contextlib, json, threading, time, pystrobe
@@ -214,6 +217,45 @@ for _ in range(3):
     assert told == near(fails=50, none=50)
 
 
+SUFFIXES = (".pb.gz", ".collapsed", ".html", ".speedscope.json", ".json", ".strobe")
+
+
+def in_short(frames: Iterable[tuple[str, str]]) -> str:
+    """Of names and files; what is imported meanwhile has none in short."""
+    own = [name for name, file in frames if file in ("<region>", "<string>")]
+    return "/".join(name for name in own if name != "<module>")
+
+
+def in_json(path: Path) -> set[str]:
+    report = json.loads(path.read_text())
+    functions = [(function["name"], function["file"]) for function in report["functions"]]
+    stacks = [stack for thread in report["threads"] for stack in thread["stacks"]]
+    return {in_short(functions[place] for place, _ in stack["frames"]) for stack in stacks}
+
+
+def in_speedscope(path: Path) -> set[str]:
+    saved = json.loads(path.read_text())
+    frames = [(frame["name"], frame["file"]) for frame in saved["shared"]["frames"]]
+    samples = [sample for profile in saved["profiles"] for sample in profile["samples"]]
+    return {in_short(frames[place] for place in sample) for sample in samples}
+
+
+def in_page(path: Path) -> set[str]:
+    """Of the data in the page, in which a stack is a frame below an earlier one, and a row's counts
+    from the row before."""
+    found = re.search(r'id="profile">(.*?)</script>', path.read_text(), re.DOTALL)
+    assert found
+    data = json.loads(found[1])
+    strings, functions = data["strings"], data["functions"]
+    stacks: list[tuple[tuple[str, str], ...]] = [()]
+    for up, frame in zip(data["stacks"]["up"], data["stacks"]["frame"]):
+        function = data["frames"]["function"][frame]
+        named = (strings[functions["name"][function]], strings[functions["file"][function]])
+        stacks.append((*stacks[len(stacks) - up], named))
+    rows = [accumulate(thread["stack"]) for thread in data["threads"]]
+    return {in_short(stacks[place]) for places in rows for place in places}
+
+
 def test_every_format_has_them(tmp_path: Path) -> None:
     answer(
         "cpu",
@@ -225,7 +267,7 @@ with pystrobe.region("train"):
     with pystrobe.region("step"):
         spin(0.2)
 global save
-save = lambda profile: [profile.save("{tmp_path}/out" + s) for s in (".pb.gz", ".collapsed")]
+save = lambda profile: [profile.save("{tmp_path}/out" + s) for s in {SUFFIXES}]
 """,
         "save(profile)",
     )
@@ -234,13 +276,18 @@ save = lambda profile: [profile.save("{tmp_path}/out" + s) for s in (".pb.gz", "
     tags = pprof(tmp_path / "out.pb.gz", "-tags")
     assert "region" in tags
     assert "train/step" in tags
+    stacks = in_speedscope(tmp_path / "out.speedscope.json")
+    assert stacks == in_page(tmp_path / "out.html") == in_json(tmp_path / "out.json")
+    assert {"load/main/spin", "train/step/main/spin"} <= stacks
+    report = pystrobe.read(tmp_path / "out.strobe")
+    marked = {row.name: row.total.cpu_ns for row in report.functions if row.file == "<region>"}
+    assert marked.keys() == {"load", "train", "step"}
+    assert marked["train"] == marked["step"]
 
 
 def test_wrong_use_is_told() -> None:
-    import pystrobe
-
     with pytest.raises(TypeError, match="the name of a region is a str, not int"):
-        pystrobe.region(3)  # type: ignore[arg-type]
+        pystrobe.region(3)
     with pytest.raises(pystrobe.InvalidArgumentError, match="the region 'a' was not entered"):
         pystrobe.region("a").__exit__(None, None, None)
     with pytest.raises(TypeError, match="put `with` in generators"):
@@ -254,8 +301,6 @@ def test_wrong_use_is_told() -> None:
 
 
 def test_a_region_is_of_python_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    import pystrobe
-
     raised: queue.Queue[BaseException | None] = queue.Queue()
     monkeypatch.setattr(sys, "unraisablehook", lambda told: raised.put(told.exc_value))
     # A thread that begins with a function of C.
@@ -266,8 +311,6 @@ def test_a_region_is_of_python_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_region_returns_itself_and_may_be_used_again() -> None:
-    import pystrobe
-
     region = pystrobe.region("again")
     with region as first, region as second:
         assert first is second is region
