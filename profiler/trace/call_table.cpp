@@ -46,6 +46,8 @@ class Adder {
     sums.running += node.running;
     sums.self += node.self();
     sums.self_cpu += node.self_cpu();
+    sums.finished += node.finished;
+    sums.lifetime += node.lifetime;
     if (is_recursive) {
       sums.recursive_calls += node.calls;
     } else {

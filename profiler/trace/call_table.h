@@ -21,6 +21,8 @@ struct CallSums {
   Ticks total = 0;               ///< and in what it called; recursive calls are not counted again
   Ticks self_cpu = 0;
   Ticks total_cpu = 0;
+  uint64_t finished = 0;  ///< of `calls`, where they are a coroutine's: those that have ended
+  Ticks lifetime = 0;     ///< of these, from the beginning to the end, what they waited included
 };
 
 using CalledFunction = CallRow<Key, CallSums>;

@@ -32,6 +32,8 @@ struct CallNode {
   uint32_t number = 0;    ///< its place among the tree's nodes
   uint32_t running = 0;   ///< calls that had begun before the tracing did; not in `calls`
   uint64_t left_out = 0;  ///< calls below it that were too deep: their time is its own
+  uint64_t finished = 0;  ///< of `calls`, where they are a coroutine's: those that have ended
+  Ticks lifetime = 0;     ///< of these, from the beginning to the end, what they waited included
 
   /// Of `total` and of its CPU time, what no child has.
   Ticks self() const;

@@ -178,6 +178,20 @@ bool ThreadTrace::LeaveOutOfOrder(Key key) {
   return true;
 }
 
+void ThreadTrace::BeginLife(Key key, const void* frame) {
+  if (top_->key == key) lives_.insert_or_assign(frame, Life{top_->node, top_->begin});
+}
+
+void ThreadTrace::EndLife(Key key, const void* frame) {
+  const auto found = lives_.find(frame);
+  if (found == lives_.end()) return;
+  const auto [node, begin] = found->second;
+  lives_.erase(found);
+  if (node->key != key) return;
+  ++node->finished;
+  node->lifetime += TickClock::Now() - begin;
+}
+
 void ThreadTrace::End(Nanoseconds cpu) {
   end_ = TickClock::Now();
   if (has_cpu_time_) off_cpu_.SyncTo(end_, cpu);

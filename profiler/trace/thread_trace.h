@@ -16,6 +16,7 @@
 
 #include "profiler/base/clock.h"
 #include "profiler/base/error.h"
+#include "profiler/base/hash_map.h"
 #include "profiler/base/lazy_array.h"
 #include "profiler/trace/call_log.h"
 #include "profiler/trace/call_tree.h"
@@ -146,6 +147,13 @@ class ThreadTrace {
     Leave(key);
   }
 
+  /// Of coroutines: what was entered last takes its first step. `frame` tells it from the others of
+  /// its function, until it ends.
+  void BeginLife(Key key, const void* frame);
+  /// It is about to end, and not to wait; before Leave. One that began before the tracing, or on
+  /// another thread, is passed over.
+  void EndLife(Key key, const void* frame);
+
   /// For hooks that are not told when calls end that had begun before: whether what is entered next
   /// is called by one of these; then ReturnTo says which. What was within that has ended. Does
   /// nothing where `frame` is none of them; nullptr: they have all ended.
@@ -260,6 +268,12 @@ class ThreadTrace {
   std::array<Key, kRefusedPlaces> refused_{};
   static constexpr size_t kMetPlaces = 256;
   std::array<Key, kMetPlaces> met_{};
+  struct Life {
+    CallNode* node;
+    Ticks begin;
+  };
+  // Some end untold: their frame's memory is that of another then, sooner or later.
+  HashMap<const void*, Life> lives_;
   // Open calls that are too deep. As long as there are any the innermost slot has nobody's key.
   size_t beyond_ = 0;
   CallTree functions_too_deep_;  // one below its root for each function that was

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames as an evaluator of them is given them, up to 3.11. [GIL held]
+// Frames as an evaluator of them is given them, up to 3.11, and what tells one from another on any
+// version. [GIL held]
 #pragma once
 
 // _PyInterpreterFrame is in headers that are the interpreter's own.
@@ -20,7 +21,20 @@ namespace pystrobe::hooks {
 /// Of PyCodeObject::co_flags.
 constexpr int kGeneratorFlags = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
 
+inline bool IsCoroutine(const void* code) {
+  return (static_cast<const PyCodeObject*>(code)->co_flags & CO_COROUTINE) != 0;
+}
+
 #if PY_VERSION_HEX >= 0x030C0000
+
+/// The innermost frame of Python.
+inline const void* RunningFrame(const PyThreadState* thread) {
+#if PY_VERSION_HEX >= 0x030D0000
+  return thread->current_frame;
+#else
+  return thread->cframe->current_frame;
+#endif
+}
 
 /// Nobody evaluates frames there.
 inline const void* IdentityOf(const PyFrameObject*) { return nullptr; }
@@ -57,6 +71,13 @@ inline const void* RunningFrame(const PyThreadState* thread) {
 }
 inline const void* IdentityOf(const PyFrameObject* frame) { return frame->f_frame; }
 
+/// Of a generator's frame that stops: whether it is to go on.
+inline bool IsSuspended(const EvalFrame* frame) {
+  const auto* const place = reinterpret_cast<const char*>(frame) - offsetof(PyGenObject, gi_iframe);
+  return reinterpret_cast<const PyGenObject*>(place)->gi_frame_state == FRAME_SUSPENDED;
+}
+inline bool IsSuspended(const PyFrameObject* frame) { return IsSuspended(frame->f_frame); }
+
 #else
 
 using EvalFrame = PyFrameObject;
@@ -66,6 +87,13 @@ inline bool GoesOn(const EvalFrame* frame) { return frame->f_lasti >= 0; }
 inline bool NeverBegan(const EvalFrame* frame) { return frame->f_lasti < 0; }
 inline const void* RunningFrame(const PyThreadState* thread) { return thread->frame; }
 inline const void* IdentityOf(const PyFrameObject* frame) { return frame; }
+inline bool IsSuspended(const EvalFrame* frame) {
+#if PY_VERSION_HEX >= 0x030A0000
+  return frame->f_state == FRAME_SUSPENDED;
+#else
+  return frame->f_stacktop != nullptr;
+#endif
+}
 
 #endif
 #endif

@@ -75,7 +75,12 @@ PyObject* Evaluate(PyThreadState* thread, EvalFrame* frame, int throws) {
   if (trace->IsAmongRunning()) [[unlikely]]
     trace->ReturnTo(RunningFrame(thread));
   const trace::Key key = frame->f_code;
-  const bool is_traced = throws != 0 || GoesOn(frame) ? trace->Resume(key) : trace->Enter(key);
+  const bool goes_on = throws != 0 || GoesOn(frame);
+  const bool is_traced = goes_on ? trace->Resume(key) : trace->Enter(key);
+  // Whose frames are there afterwards, too.
+  const bool is_coroutine = is_traced && IsCoroutine(key);
+  if (is_coroutine && !goes_on) [[unlikely]]
+    trace->BeginLife(key, frame);
   PyObject* const result = evaluates(thread, frame, throws);
   if (!is_traced) [[unlikely]]
     return result;
@@ -85,6 +90,8 @@ PyObject* Evaluate(PyThreadState* thread, EvalFrame* frame, int throws) {
   if (result == nullptr && throws == 0 && NeverBegan(frame)) [[unlikely]] {
     trace->TakeBack(key);  // the limit of recursion
   } else {
+    if (is_coroutine && !IsSuspended(frame)) [[unlikely]]
+      trace->EndLife(key, frame);
     trace->Leave(key);
   }
   return result;

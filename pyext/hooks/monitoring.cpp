@@ -2,10 +2,12 @@
 #include <Python.h>
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "pyext/hooks/eval_frame.h"
 #include "pyext/hooks/hooks.h"
 
 // From 3.12 on.
@@ -40,17 +42,31 @@ enum class MayDisable : bool { kNo, kYes };
 template <auto kTell, Innermost kInnermost, MayDisable kMayDisable>
 PyObject* On(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
   trace::ThreadTrace* const trace = CurrentTrace(kInnermost);
-  const bool is_traced = trace == nullptr || (trace->*kTell)(arguments[0]);
+  const bool is_traced = trace == nullptr || std::invoke(kTell, *trace, arguments[0]);
   if (!is_traced && kMayDisable == MayDisable::kYes) [[unlikely]]
     return Py_NewRef(disable);
   Py_RETURN_NONE;
 }
 using Trace = trace::ThreadTrace;
-constexpr auto OnStart = &On<&Trace::Enter, Innermost::kBegins, MayDisable::kYes>;
+
+bool Begin(Trace& trace, PyObject* code) {
+  if (!trace.Enter(code)) return false;
+  if (IsCoroutine(code)) [[unlikely]]
+    trace.BeginLife(code, RunningFrame(PyThreadState_Get()));
+  return true;
+}
+bool End(Trace& trace, PyObject* code) {
+  if (IsCoroutine(code)) [[unlikely]]
+    trace.EndLife(code, RunningFrame(PyThreadState_Get()));
+  return trace.Leave(code);
+}
+
+constexpr auto OnStart = &On<&Begin, Innermost::kBegins, MayDisable::kYes>;
 constexpr auto OnResume = &On<&Trace::Resume, Innermost::kBegins, MayDisable::kYes>;
 constexpr auto OnThrow = &On<&Trace::Resume, Innermost::kBegins, MayDisable::kNo>;
-constexpr auto OnEnd = &On<&Trace::Leave, Innermost::kIsRunning, MayDisable::kYes>;
-constexpr auto OnUnwind = &On<&Trace::Leave, Innermost::kIsRunning, MayDisable::kNo>;
+constexpr auto OnYield = &On<&Trace::Leave, Innermost::kIsRunning, MayDisable::kYes>;
+constexpr auto OnReturn = &On<&End, Innermost::kIsRunning, MayDisable::kYes>;
+constexpr auto OnUnwind = &On<&End, Innermost::kIsRunning, MayDisable::kNo>;
 
 // (code, offset, callable, first argument). Python functions have events of their own.
 PyObject* OnCall(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
@@ -74,9 +90,9 @@ struct Event {
   vectorcallfunc callback;
 };
 constexpr std::array kEvents = {
-    Event{"PY_START", OnStart}, Event{"PY_RESUME", OnResume},  Event{"PY_THROW", OnThrow},
-    Event{"PY_RETURN", OnEnd},  Event{"PY_YIELD", OnEnd},      Event{"PY_UNWIND", OnUnwind},
-    Event{"CALL", &OnCall},     Event{"C_RETURN", &OnCallEnd}, Event{"C_RAISE", &OnCallEnd},
+    Event{"PY_START", OnStart},   Event{"PY_RESUME", OnResume},  Event{"PY_THROW", OnThrow},
+    Event{"PY_RETURN", OnReturn}, Event{"PY_YIELD", OnYield},    Event{"PY_UNWIND", OnUnwind},
+    Event{"CALL", &OnCall},       Event{"C_RETURN", &OnCallEnd}, Event{"C_RAISE", &OnCallEnd},
 };
 constexpr size_t kPythonEvents = 6;
 

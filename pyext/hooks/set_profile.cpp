@@ -64,6 +64,30 @@ bool NeverBegan([[maybe_unused]] PyFrameObject* frame) {
 #endif
 }
 
+// What tells the frame of the event from others, as long as it is there.
+const void* FrameOfEvent([[maybe_unused]] const PyFrameObject* frame) {
+#if PY_VERSION_HEX < 0x030C0000
+  return IdentityOf(frame);
+#else
+  return RunningFrame(PyThreadState_Get());
+#endif
+}
+
+// Of a coroutine whose end is told: whether it only waits. `value`: nullptr where it raised.
+bool Waits(PyFrameObject* frame, [[maybe_unused]] const PyCodeObject* code, const PyObject* value) {
+  if (value == nullptr) return false;
+#if PY_VERSION_HEX < 0x030C0000
+  return IsSuspended(frame);
+#else
+  // It stands at the yield (3.12), or at what comes behind it.
+  const int at = PyFrame_GetLasti(frame);
+  if (at < 0) return false;
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(code->co_code_adaptive) + at;
+  return bytes[0] == YIELD_VALUE || bytes[0] == INSTRUMENTED_YIELD_VALUE ||
+         (IsResume(bytes[0]) && (bytes[1] & 3) != 0);
+#endif
+}
+
 void OnFunctionOfC(PyObject* callable, bool begins) {
   trace::ThreadTrace* const trace = CurrentTrace(Innermost::kIsRunning);
   if (trace == nullptr) return;
@@ -86,12 +110,14 @@ int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
           if (NeverBegan(frame)) {
             trace->TakeBack(key);
           } else {
+            if (IsCoroutine(code) && !Waits(frame, code, argument)) [[unlikely]]
+              trace->EndLife(key, FrameOfEvent(frame));
             trace->Leave(key);
           }
         } else if (GoesOn(frame, code)) {
           trace->Resume(key);
-        } else {
-          trace->Enter(key);
+        } else if (trace->Enter(key) && IsCoroutine(code)) [[unlikely]] {
+          trace->BeginLife(key, FrameOfEvent(frame));
         }
       }
       Py_DECREF(code);

@@ -203,7 +203,8 @@ py::list CallTracer::Rows(bool merged) {
   };
   const auto sums_of = [&](const CallSums& sums) {
     return py::make_tuple(sums.calls, sums.recursive_calls, sums.running, ns(sums.self),
-                          ns(sums.total), ns_of_cpu(sums.self_cpu), ns_of_cpu(sums.total_cpu));
+                          ns(sums.total), ns_of_cpu(sums.self_cpu), ns_of_cpu(sums.total_cpu),
+                          sums.finished, ns(sums.lifetime));
   };
   const auto facts_of = [this](std::optional<trace::Key> key) -> py::object {
     if (!key) return py::none();

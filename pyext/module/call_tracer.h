@@ -54,7 +54,8 @@ class CallTracer : private trace::CallStream::Functions {
   /// What a GPU did meanwhile, to be in the recording.
   void SetGpu(launch::GpuWorkOfProcess work) { gpu_ = std::move(work); }
   /// [(tid, [(function, file, line, calls, recursive, running, self, total, self_cpu, total_cpu,
-  /// [caller rows])])], times in ns, None of the CPU where that was not read; tid 0 where `merged`.
+  /// finished, lifetime, [caller rows])])], times in ns, None of the CPU where that was not read;
+  /// tid 0 where `merged`.
   pybind11::list Rows(bool merged);
   /// `ns_per_call`: what tracing cost the program, about. `fd`: a file to hold it, which stays the
   /// caller's; none: memory; of a timeline that of Start. Where the file does not take it memory

@@ -48,6 +48,8 @@ class CallTimes:
     total: float  #: and in what it called; a recursive call is not counted again
     self_cpu: float | None  #: the same, of CPU time; None with ``clock="wall"``
     total_cpu: float | None
+    finished: int  #: of a coroutine's calls: those that ended, in the thread where they began
+    lifetime: float  #: of these, from the first step to the end, all that they waited included
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,11 @@ class Tracer:
 
     Counts are exact. Each call has its elapsed time and the CPU time of its thread, both of the
     function itself and with all that it called. A generator or a coroutine is a call from its first
-    step to its last, and has the time that it is on the stack. Calls that had begun before are told
-    as ``running``. What threads do that were started meanwhile is in it, and so is what began in C
-    libraries where it calls Python; with ``"setprofile"`` only of threads that ``threading`` made.
+    step to its last, and has the time that it is on the stack; of coroutines that ended there is
+    the time from beginning to end, too (:attr:`CallTimes.lifetime`). Calls that had begun before
+    are told as ``running``. What threads do that were started meanwhile is in it, and so is what
+    began in C libraries where it calls Python; with ``"setprofile"`` only of threads that
+    ``threading`` made.
 
     A child made by fork is not traced.
 
@@ -443,15 +447,16 @@ class _LentFile:
             return None
 
 
-_Sums = tuple[int, int, int, int, int, "int | None", "int | None"]
+_Sums = tuple[int, int, int, int, int, "int | None", "int | None", int, int]
 
 
 def _times(facts: tuple[str, str, int] | None, sums: _Sums) -> CallTimes:
     function, file, line = facts or ("", "", 0)
-    calls, recursive, running, own, total, *cpu = sums
+    calls, recursive, running, own, total, *cpu, finished, lifetime = sums
     own_cpu, total_cpu = (None if ns is None else ns / 1e9 for ns in cpu)
     return CallTimes(
-        function, file, line, calls, recursive, running, own / 1e9, total / 1e9, own_cpu, total_cpu
+        *(function, file, line, calls, recursive, running, own / 1e9, total / 1e9),
+        *(own_cpu, total_cpu, finished, lifetime / 1e9),
     )
 
 

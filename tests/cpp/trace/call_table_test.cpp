@@ -55,6 +55,21 @@ TEST_F(CallTableTest, CallsAreAddedUpAndRecursiveOnesTold) {
   EXPECT_EQ(RowOf(table_, 'b').sums.recursive_calls, 6U);
 }
 
+TEST(CallTable, LivesOfCoroutinesAreAddedUpRecursiveOnesToo) {
+  CallTree tree;
+  CallNode& a = Child(tree, tree.root(), 'a', 2, 10);
+  CallNode& a_again = Child(tree, a, 'a', 1, 5);
+  a.finished = 2;
+  a.lifetime = 300;
+  a_again.finished = 1;
+  a_again.lifetime = 100;
+  const CallTree* const only = &tree;
+  const auto table = CallTable(std::span(&only, 1));
+  EXPECT_EQ(RowOf(table, 'a').sums.finished, 3U);
+  EXPECT_EQ(RowOf(table, 'a').sums.lifetime, 400U);
+  EXPECT_EQ(From(RowOf(table, 'a'), KeyOf('a')).lifetime, 100U);
+}
+
 TEST_F(CallTableTest, TimeInItAndBelowIsThatOfTheOutermostCalls) {
   EXPECT_EQ(RowOf(table_, 'a').sums.total, 100U);
   EXPECT_EQ(RowOf(table_, 'a').sums.total_cpu, 80U);

@@ -68,6 +68,39 @@ void Spin(Nanoseconds cpu) {
 
 double Ms(Nanoseconds time) { return static_cast<double>(time.count()) / 1e6; }
 
+TEST(ThreadTrace, ACoroutineLivesFromItsFirstStepToItsEnd) {
+  const char frames[3] = {};
+  const Key coroutine = KeyOf(0);
+  Traced trace;
+  for (int i : {0, 1}) {
+    trace->Enter(coroutine);
+    trace->BeginLife(coroutine, &frames[i]);
+    trace->Leave(coroutine);
+  }
+  Spin(milliseconds(5));
+  trace->Resume(coroutine);
+  trace->EndLife(coroutine, &frames[1]);
+  trace->EndLife(coroutine, &frames[2]);  // began before the tracing
+  trace->Leave(coroutine);
+  trace->End(ThreadCpuNow());
+  const CallNode& node = *trace.NodeAt({coroutine});
+  EXPECT_EQ(node.calls, 2U);
+  EXPECT_EQ(node.finished, 1U);
+  EXPECT_GE(trace.Time(node.lifetime), milliseconds(5));
+  EXPECT_LT(node.total, node.lifetime);
+}
+
+TEST(ThreadTrace, AFrameInThePlaceOfOneThatIsGoneIsAnother) {
+  const char frame = 0;
+  Traced trace;
+  trace->Enter(KeyOf(0));
+  trace->BeginLife(KeyOf(0), &frame);  // whose end is not told
+  trace->Leave(KeyOf(0));
+  trace->EndLife(KeyOf(1), &frame);
+  trace->End(ThreadCpuNow());
+  EXPECT_EQ(trace.NodeAt({KeyOf(0)})->finished, 0U);
+}
+
 TEST(ThreadTrace, WhatIsRefusedCountsForItsCaller) {
   Traced trace;
   trace.Refuse(KeyOf(1));
