@@ -24,6 +24,7 @@ from typing import Any
 
 import paths  # isort: skip
 import find
+import inside
 import machine
 import native
 import plot
@@ -47,6 +48,7 @@ EXPERIMENTS = {
     "scripts": programs.scripts,
     "files": price.files,
     "memory": price.memory,
+    "memory_inside": inside.memory_inside,
     "tracers": tracers.tracers,
     "timelines": timelines.timelines,
 }

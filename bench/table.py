@@ -182,6 +182,16 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             ("save, s", formats("save_s", "{:.2f}")),
         ],
     ),
+    "memory_inside": (
+        "Memory that a program takes more for as it samples itself for a second, MB",
+        [
+            *WHO,
+            ("busy threads", text("threads")),
+            ("sampling", number("sampling_mb", "{:.1f}")),
+            ("and its end", number("peak_mb", "{:.1f}")),
+            ("left", number("left_mb", "{:.1f}")),
+        ],
+    ),
     "memory": (
         "Memory at 10 kHz",
         [
