@@ -343,8 +343,9 @@ std::string SignalRun::DescribeSource() const {
     text += fmt::format("; {} {} without samples{}: {}", count, count == 1 ? "thread" : "threads",
                         what, why.message);
   };
-  if (const uint64_t count = gone_refused_ + refused_.size(); count > 0) add(count, "", *refusal_);
-  if (lacking_ > 0) add(lacking_, " of time in the kernel", *lack_);
+  const uint64_t refused = gone_refused_ + refused_.size();
+  if (refused > 0 && refusal_) add(refused, "", *refusal_);
+  if (lack_) add(lacking_, " of time in the kernel", *lack_);
   return text;
 }
 

@@ -25,6 +25,7 @@ WatchedThread::WatchedThread(RunContext& context, pid_t tid, Nanoseconds cpu,
 Result<void> WatchedThread::Arm() {
   auto event = CpuEvent::Start(context_.source, tid_, context_.period);
   if (!event) return std::unexpected(event.error());
+  lack_ = event->lack();
   event_.emplace(*std::move(event));
   look_->SetEvent(*event_);
   return {};

@@ -59,8 +59,8 @@ class WatchedThread {
   void Disarm() { event_.reset(); }
   /// Of its perf event; -1: it has none.
   int event_fd() const { return event_ ? event_->fd() : -1; }
-  /// Why it gets no signals for its time in the kernel; nullopt where it does. Armed.
-  const std::optional<Error>& lack() const { return event_->lack(); }
+  /// Why it gets no signals for its time in the kernel; nullopt where it does.
+  const std::optional<Error>& lack() const { return lack_; }
 
   /// Makes samples of the records that have come; with native frames, all but their stacks.
   void Drain();
@@ -113,6 +113,7 @@ class WatchedThread {
   std::vector<remote::SeenCode> seen_;
   std::unique_ptr<ThreadLook> look_;
   std::optional<CpuEvent> event_;
+  std::optional<Error> lack_;
 };
 
 }  // namespace pystrobe::signals
