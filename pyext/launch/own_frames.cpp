@@ -1,17 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pyext/launch/own_frames.h"
 
+#include <pthread.h>
+
+#include <memory>
+#include <new>
+
 #include "profiler/base/hash.h"
+#include "pyext/launch/last_walk.h"
 #include "sampler/pyabi/chain_start.h"
 #include "sampler/pyabi/walk_over.h"
 
 namespace pystrobe::launch {
 namespace {
 
-// Once for each frame, so no more than a multiplication: MixBits follows at the end.
-uint64_t Roll(uint64_t hash, uint64_t word) {
-  hash = (hash ^ word) * 0x9fb21c651e98df25U;
-  return hash ^ (hash >> 35);
+// What a frame says of itself, from 3.11 on.
+class Links {
+ public:
+  explicit Links(const pyabi::Layout& layout)
+      : previous_(layout.frame.previous), instruction_(layout.frame.instruction) {}
+  Address CallerOf(Address frame) const { return OwnMemory::ValueOr0<Address>(frame + previous_); }
+  uint64_t InstructionOf(Address frame) const {
+    return OwnMemory::ValueOr0<uint64_t>(frame + instruction_);
+  }
+
+ private:
+  uint32_t previous_, instruction_;
+};
+
+// On the heap: where a library is loaded late there may be no room for more in the threads' own
+// memory.
+[[gnu::tls_model("initial-exec")]] constinit thread_local LastWalk* last_walk = nullptr;
+
+/// What frees a thread's own as it ends. Nullopt where the process has no key left.
+std::optional<pthread_key_t> KeyOfWalks() {
+  pthread_key_t key{};
+  const auto free = [](void* walk) {
+    delete static_cast<LastWalk*>(walk);
+    last_walk = nullptr;
+  };
+  return pthread_key_create(&key, free) == 0 ? std::optional(key) : std::nullopt;
+}
+
+/// Of the calling thread, empty at first. Null where there is no memory for it.
+LastWalk* LastWalkOfThisThread() noexcept {
+  if (last_walk != nullptr) return last_walk;
+  static const std::optional<pthread_key_t> key = KeyOfWalks();
+  if (!key) return nullptr;
+  std::unique_ptr<LastWalk> made(new (std::nothrow) LastWalk);
+  if (made == nullptr || pthread_setspecific(*key, made.get()) != 0) return nullptr;
+  return last_walk = made.release();
+}
+
+uint64_t HashByLastWalk(const Links& links, Address first, uint64_t seed) noexcept {
+  if (LastWalk* const walk = LastWalkOfThisThread()) return walk->Hash(links, first, seed);
+  return LastWalk().Hash(links, first, seed);
 }
 
 }  // namespace
@@ -25,7 +68,9 @@ std::optional<uint64_t> OwnFrames::Hash(Address tstate, uint64_t seed, bool code
   // each thread has a copy of the bytecode, which may go while the code object stays.
   const bool tells_code = layout_.frame_style == pyabi::FrameStyle::kInterpreterFrames &&
                           layout_.code.tlbc == pyabi::kAbsent;
-  if (tells_code && codes_live && regions == nullptr) return MixBits(HashPlain(first, seed));
+  if (tells_code && codes_live && regions == nullptr) {
+    return MixBits(HashByLastWalk(Links(layout_), first, seed));
+  }
   return MixBits(HashInFull(first, seed, codes_live, regions));
 }
 
@@ -40,14 +85,6 @@ Address OwnFrames::First(Address tstate) const {
     if (pyabi::IsPythonOwner(owner)) return first;
   }
   return 0;
-}
-
-uint64_t OwnFrames::HashPlain(Address first, uint64_t hash) const {
-  const uint32_t instruction = layout_.frame.instruction, previous = layout_.frame.previous;
-  for (Address frame = first; frame != 0; frame = OwnMemory::ValueOr0<Address>(frame + previous)) {
-    hash = Roll(hash, OwnMemory::ValueOr0<uint64_t>(frame + instruction));
-  }
-  return hash;
 }
 
 uint64_t OwnFrames::HashInFull(Address first, uint64_t hash, bool codes_live,

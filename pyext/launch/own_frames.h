@@ -53,7 +53,6 @@ class OwnFrames {
 
  private:
   Address First(Address tstate) const;
-  uint64_t HashPlain(Address first, uint64_t hash) const;
   /// `regions`: null where nothing is in any.
   uint64_t HashInFull(Address first, uint64_t hash, bool codes_live,
                       const pyabi::Regions* regions) const;
