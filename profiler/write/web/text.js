@@ -92,7 +92,8 @@ export function displayName(func) {
  * @param {string} name
  */
 export function lastPart(name) {
-  if (name.includes('::')) return withoutTemplates(name).split('::').pop() || name;
+  // C++ has names in brackets right behind an identifier; Python's stand alone, as in "f.<locals>.g".
+  if (/::|\w</.test(name)) return withoutTemplates(name).split('::').pop() || name;
   // A place in a file, where its function has no name: "libz.so.1.2.13+0x5d80" is "libz+0x5d80".
   if (/\+0x[0-9a-f]+$/.test(name)) return name.replace(/\.(so|cpython-|abi3)[^+]*(?=\+0x)/, '');
   const part = /([^.\s]+)( \S+)?$/.exec(name);
