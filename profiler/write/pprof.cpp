@@ -121,7 +121,7 @@ class PprofWriter {
 
   Result<void> Run() {
     for (const ValueType& type : kSampleTypes) {
-      if (IsThere(type)) AppendMessage(kProfileSampleType, EncodeValueType(type));
+      if (IsThere(type)) AppendMessage(kProfileSampleType, EncodeValueType(NamedAsHere(type)));
     }
     for (const ThreadProfile& thread : profile_.threads) WriteSamples(thread);
     AppendMessage(kProfileMapping, EncodeMapping());
@@ -149,8 +149,13 @@ class PprofWriter {
 
   bool IsThere(const ValueType& type) const {
     if (type.type.starts_with("gpu")) return profile_.with_streams != nullptr;
+    if (type.type == "gil") return !has_calls();  // which do not tell who has the lock
     return type.type != "cpu" || profile_.has_cpu_time;
   }
+  ValueType NamedAsHere(const ValueType& type) const {
+    return has_calls() && type.type == "samples" ? ValueType{"calls", type.unit} : type;
+  }
+  bool has_calls() const { return HasCalls(profile_.recording->metadata()); }
 
   std::string EncodeValueType(const ValueType& type) {
     std::string bytes;

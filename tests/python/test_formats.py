@@ -73,7 +73,10 @@ def test_pprof_has_the_calls_of_a_trace(example: Example) -> None:
         "main": (10 * MS, 70 * MS),
         "run": (10 * MS, 30 * MS),
     }
-    calls = {name: own for name, (own, _) in pprof_top(path, "samples").items() if own}
+    assert {kind for sample in pprof_samples(path) for kind in sample.values} == {
+        *("calls", "wall", "cpu")
+    }
+    calls = {name: own for name, (own, _) in pprof_top(path, "calls").items() if own}
     assert calls == {"step": 10_003, "check": 2, "main": 1}
     assert {name: own for name, (own, _) in pprof_top(path, "cpu").items() if own} == {
         **{"step": 40 * MS, "main": 5 * MS, "run": 5 * MS}
