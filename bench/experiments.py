@@ -12,7 +12,8 @@ from typing import Any
 import paths  # noqa: F401  # isort: skip
 import tools
 from find import Interpreter
-from observe import Observation, ToolError, observe, recorded
+from observe import Observation, observe, recorded
+from pystrobe.bench._turns import ToolError
 from running import Running, apart, running, visible_directory
 
 Row = dict[str, Any]

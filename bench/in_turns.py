@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of ours on each interpreter, a process for each run, with the tools taking turns: what
-changes on the machine meanwhile changes for all of them."""
+"""Programs of ours on each interpreter, a process for each run."""
 
 from __future__ import annotations
 
@@ -8,15 +7,14 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import paths  # isort: skip
-from experiments import Row
-from observe import ToolError
 from own_interpreters import Own
+from pystrobe.bench._turns import ToolError
 from running import apart
 
 Answer = dict[str, Any]
@@ -55,23 +53,3 @@ def answer_of(own: Own, program: Sequence[str], timeout_s: float) -> Answer:
     answer = json.loads(done.stdout)
     assert isinstance(answer, dict)
     return answer
-
-
-def in_turns(runs: Mapping[str, Callable[[], Answer]], rounds: int) -> dict[str, list[Any]]:
-    """Of each tool its answers, or the failure as the only one."""
-    answers: dict[str, list[Any]] = {tool: [] for tool in runs}
-    for _ in range(rounds):
-        for tool, run in runs.items():
-            if answers[tool] and isinstance(answers[tool][-1], Exception):
-                continue
-            try:
-                answers[tool].append(run())
-            except (ToolError, subprocess.TimeoutExpired) as failure:
-                answers[tool] = [failure]
-    return answers
-
-
-def figures_or_failure(answers: list[Any], figures: Callable[[list[Answer]], Row]) -> Row:
-    """Of what one tool answered in all of its turns."""
-    failed = isinstance(answers[0], Exception)
-    return {"failed": str(answers[0])} if failed else figures(answers)

@@ -9,9 +9,9 @@ from typing import Any
 
 import paths  # isort: skip
 from experiments import Plan, Row
-from in_turns import answer_of, figures_or_failure, in_turns, seen
-from observe import spread
+from in_turns import answer_of, seen
 from own_interpreters import Own, own_interpreters
+from pystrobe.bench._turns import in_turns, row_of, spread
 
 PROGRAM = paths.BENCH / "workloads" / "busy_threads.py"
 THREADS = (1, 64)
@@ -51,6 +51,6 @@ def memory_inside(plan: Plan) -> list[Row]:
                     "build": own.name,
                     "threads": threads,
                 }
-                rows.append(row | figures_or_failure(answers, figures))
+                rows.append(row | row_of(answers, figures))
                 plan.say(f"  {rows[-1]}")
     return rows

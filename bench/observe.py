@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import signal
-import statistics
 import subprocess
 import threading
 import time
@@ -16,13 +15,10 @@ from pathlib import Path
 
 import paths  # noqa: F401  # isort: skip
 import tools
+from pystrobe.bench._turns import ToolError, spread
 from running import Running
 
 SETTLE_S = 0.4  # until the slowest tool has started to sample
-
-
-class ToolError(Exception):
-    """A tool ended with an error or brought nothing; the message is what it said."""
 
 
 @dataclass(frozen=True)
@@ -139,11 +135,6 @@ def timed(command: list[str]) -> tuple[float, int]:
         command, stdin=subprocess.DEVNULL, capture_output=True, env=tools.own_environment()
     )
     return time.perf_counter() - begin, done.returncode
-
-
-def spread(values: list[float]) -> dict[str, float]:
-    """Median and range."""
-    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 
 def repeat(times: int, measure: Callable[[], float]) -> dict[str, float]:

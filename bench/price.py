@@ -12,7 +12,8 @@ import paths  # noqa: F401  # isort: skip
 import tools
 from experiments import Plan, Row, attempt, base_row, cost, request, sample, target
 from find import Interpreter
-from observe import ToolError, observe, spread, timed
+from observe import observe, timed
+from pystrobe.bench._turns import ToolError, spread
 from running import Running, apart
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import paths  # isort: skip
 import tools
 from experiments import Plan, Row
-from observe import spread
+from pystrobe.bench._turns import spread
 
 WORKLOADS = paths.BENCH / "workloads"
 TIMEOUT_S = 120

@@ -25,7 +25,6 @@ from typing import Any
 import paths  # isort: skip
 import find
 import inside
-import machine
 import native
 import plot
 import price
@@ -36,6 +35,7 @@ import tools
 import tracers
 import truth
 from experiments import Plan
+from pystrobe.bench import _machine as machine
 
 EXPERIMENTS = {
     "stacks": truth.stacks,

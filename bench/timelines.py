@@ -17,9 +17,9 @@ from typing import Any
 
 import paths  # isort: skip
 from experiments import Plan, Row
-from in_turns import answer_of, figures_or_failure, in_turns, seen
-from observe import spread
+from in_turns import answer_of, seen
 from own_interpreters import Own, own_interpreters
+from pystrobe.bench._turns import in_turns, row_of, spread
 
 WORKLOADS = paths.BENCH / "workloads"
 TOOLS = ("pystrobe", "VizTracer", "VizTracer with room")
@@ -66,6 +66,6 @@ def timelines(plan: Plan) -> list[Row]:
             runs = {tool: partial(run, own, tool, units) for tool in tools}
             for tool, answers in in_turns(runs, plan.rounds).items():
                 row: Row = {"tool": tool, "build": own.name}
-                rows.append(row | figures_or_failure(answers, figures))
+                rows.append(row | row_of(answers, figures))
                 plan.say(f"  {rows[-1]}")
     return rows

@@ -23,6 +23,7 @@ Usage: pystrobe VERB [options]
   dump PID               print every thread's stack as it is now
   report FILE.strobe     print or convert what was recorded
   doctor [PID]           check everything that could stand in the way
+  bench                  measure what profilers cost on this machine
 
   pystrobe help VERB     options and examples of a verb, as VERB --help
   pystrobe version       version, as --version
@@ -38,8 +39,8 @@ Exit status: 0 success, 1 failure, 2 wrong usage; of run and trace: the
 program's own.
 )";
 
-constexpr std::string_view kVerbs[] = {"attach", "run",    "trace", "dump",
-                                       "report", "doctor", "help",  "version"};
+constexpr std::string_view kVerbs[] = {"attach", "run",   "trace", "dump",   "report",
+                                       "doctor", "bench", "help",  "version"};
 
 Result<Command> ParseAttach(Words words) {
   RawOptions raw;
@@ -391,8 +392,9 @@ Result<Command> ParseCommandLine(Words words) {
   if (verb == "dump") return ParseDump(words);
   if (verb == "report") return ParseReport(words);
   if (verb == "doctor") return ParseDoctor(words);
+  if (verb == "bench") return BenchOptions{{words.begin(), words.end()}};
   std::string hint =
-      "The verbs are attach, run, trace, dump, report and doctor; see pystrobe --help";
+      "The verbs are attach, run, trace, dump, report, doctor and bench; see pystrobe --help";
   if (IsNumber(verb)) {
     hint = fmt::format("To sample a process: pystrobe attach {}", verb);
   } else if (verb.ends_with(".py")) {

@@ -91,13 +91,17 @@ struct DoctorOptions {
   std::optional<pid_t> pid;
 };
 
+struct BenchOptions {
+  std::vector<std::string> words;  ///< for the package, which has options of its own
+};
+
 /// Text to print instead of doing anything: --help or --version.
 struct PrintAndExit {
   std::string text;
 };
 
 using Command = std::variant<PrintAndExit, AttachOptions, RunOptions, DumpVerbOptions,
-                             ReportOptions, DoctorOptions>;
+                             ReportOptions, DoctorOptions, BenchOptions>;
 
 /// Parses everything behind the program's name. Errors: kInvalidArgument.
 Result<Command> ParseCommandLine(std::span<const std::string> words);

@@ -25,6 +25,7 @@ struct Dispatch {
   int operator()(const DumpVerbOptions& options) const { return Dump(options); }
   int operator()(const ReportOptions& options) const { return Report(options); }
   int operator()(const DoctorOptions& options) const { return Doctor(options); }
+  int operator()(const BenchOptions& options) const { return Bench(options); }
 };
 
 /// Makes sure that no file of ours becomes a standard stream which the caller had closed: the table

@@ -80,6 +80,12 @@ Result<std::vector<std::string>> CommandToRun(const RunOptions& options, Environ
   return command;
 }
 
+std::string PythonWithPackage(Environment environment, std::string_view executable) {
+  RunOptions options;
+  options.in_process = true;
+  return FindPython(options, environment, executable);
+}
+
 std::vector<std::string> CommandInside(const std::vector<std::string>& command) {
   std::vector<std::string> inside{command.front(), "-m", "pystrobe._launch"};
   inside.insert(inside.end(), command.begin() + 1, command.end());

@@ -20,6 +20,9 @@ namespace pystrobe::cli {
 Result<std::vector<std::string>> CommandToRun(const RunOptions& options, Environment environment,
                                               std::string_view executable);
 
+/// The interpreter that most likely has the package: as above, without --python.
+std::string PythonWithPackage(Environment environment, std::string_view executable);
+
 /// The same command, sampled from inside: by way of a module of the Python package.
 std::vector<std::string> CommandInside(const std::vector<std::string>& command);
 /// What to do when the program, of this interpreter, has written no recording.

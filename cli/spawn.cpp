@@ -59,20 +59,25 @@ void Give(const ForChild& given) {
   if (given.descriptor >= 0) fcntl(given.descriptor, F_SETFD, 0);
 }
 
+/// Returns only when the program cannot be started, with errno.
+int Execute(const std::vector<char*>& arguments, const std::optional<Invoker>& invoker) {
+  // Ignored signals stay with exec, as the mask does.
+  signal(SIGPIPE, SIG_DFL);
+  signal(SIGXFSZ, SIG_DFL);
+  RestoreFileLimit();
+  if (!invoker || Become(*invoker)) execvp(arguments[0], arguments.data());
+  return errno;
+}
+
 /// In the child: never returns. Writes errno to `report` when the program cannot be started.
 [[noreturn]] void Start(const std::vector<char*>& arguments, const std::optional<Invoker>& invoker,
                         const sigset_t& mask, const struct sigaction& on_child, int report,
                         const ForChild& given) {
   DropHandlers();
-  // An ignored signal and the mask stay with exec.
-  signal(SIGPIPE, SIG_DFL);
-  signal(SIGXFSZ, SIG_DFL);
   sigaction(SIGCHLD, &on_child, nullptr);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  RestoreFileLimit();
   Give(given);
-  if (!invoker || Become(*invoker)) execvp(arguments[0], arguments.data());
-  const int error_number = errno;
+  const int error_number = Execute(arguments, invoker);
   (void)!write(report, &error_number, sizeof error_number);
   _exit(127);
 }
@@ -118,6 +123,12 @@ Result<pid_t> Spawn(const std::vector<std::string>& command, const std::optional
   if (got != sizeof error_number) return child;
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
   return StartError(error_number, command.front());
+}
+
+Error BecomeProgram(const std::vector<std::string>& command,
+                    const std::optional<Invoker>& invoker) {
+  const int error_number = Execute(ArgumentsOf(command), invoker);
+  return StartError(error_number, command.front()).error();
 }
 
 Result<std::unique_ptr<ChildWatcher>> ChildWatcher::Start(pid_t child, std::atomic<bool>& ended) {

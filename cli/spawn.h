@@ -36,6 +36,9 @@ struct ForChild {
 Result<pid_t> Spawn(const std::vector<std::string>& command, const std::optional<Invoker>& invoker,
                     const sigset_t& mask, const ForChild& given = {});
 
+/// Becomes `command`, as Spawn starts it: returns when that fails only.
+Error BecomeProgram(const std::vector<std::string>& command, const std::optional<Invoker>& invoker);
+
 /// How a child ended.
 struct ChildEnd {
   int status = 0;  ///< as a shell gives it: the program's own, or 128 + the signal that ended it

@@ -13,5 +13,6 @@ int Run(const RunOptions& options);
 int Dump(const DumpVerbOptions& options);
 int Report(const ReportOptions& options);
 int Doctor(const DoctorOptions& options);
+int Bench(const BenchOptions& options);
 
 }  // namespace pystrobe::cli

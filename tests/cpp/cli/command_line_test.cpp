@@ -334,6 +334,9 @@ TEST(CommandLine, OtherVerbs) {
   EXPECT_EQ(ParseAs<ReportOptions>({"report", "a.strobe", "--mode", "gpu"}).view.mode, Mode::kGpu);
   EXPECT_FALSE(ParseAs<DoctorOptions>({"doctor"}).pid);
   EXPECT_EQ(ParseAs<DoctorOptions>({"doctor", "12"}).pid, 12);
+  EXPECT_THAT(ParseAs<BenchOptions>({"bench", "--rounds", "2"}).words,
+              ElementsAre("--rounds", "2"));
+  EXPECT_THAT(ParseAs<BenchOptions>({"help", "bench"}).words, ElementsAre("--help"));
 }
 
 TEST(CommandToRun, FindsTheInterpreter) {

@@ -196,7 +196,7 @@ TEST(PprofTest, KeepsTheRulesOfTheFormat) {
     EXPECT_FALSE(profile.locations.contains(0));
     EXPECT_FALSE(profile.functions.contains(0));
     for (const DecodedSample& sample : profile.samples) {
-      ASSERT_EQ(sample.values.size(), 4U);
+      ASSERT_EQ(sample.values.size(), profile.sample_types.size());
       ASSERT_FALSE(sample.locations.empty());
       for (const uint64_t id : sample.locations) ASSERT_TRUE(profile.locations.contains(id));
     }

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a profiler costs a program of calls, all in one process:
+
+    _traced.py TOOL WORKLOAD UNITS REPEATS
+
+The work is timed before, under and after the profiler, REPEATS times each. stdout: JSON with these
+times in seconds (`before`, `under`, `after`), how many calls were made and how many the profiler
+has told of (`made`, `told`; null: it does not count), the tool's `version`, and the interpreter's
+`release`, what it was `configured` with, and its `compiler`. Runs on any interpreter from 3.9 on;
+the tools must be importable.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import platform
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from typing import Any
+
+# -- the workloads: a unit is some milliseconds of work
+
+
+def fib(n: int) -> int:
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+
+def task_fib() -> None:
+    fib(20)
+
+
+def task_loop() -> int:
+    total = 0
+    for i in range(100_000):
+        total += i * i & 7
+    return total
+
+
+def task_builtins() -> None:
+    word = "word"
+    for _ in range(50_000):
+        len(word)
+
+
+class Account:
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.amount = 0
+        self.moves: list[int] = []
+
+    def deposit(self, amount: int) -> None:
+        if amount < 0:
+            raise ValueError(amount)
+        self.amount += amount
+        self.moves.append(amount)
+
+    @property
+    def average(self) -> float:
+        return self.amount / len(self.moves)
+
+
+def amounts(n: int) -> Iterator[int]:
+    for i in range(n):
+        yield i * 7 % 13 - 1
+
+
+def task_mixed() -> str:
+    accounts = [Account(f"owner {i}") for i in range(100)]
+    for account in accounts:
+        for amount in amounts(20):
+            try:
+                account.deposit(amount)
+            except ValueError:
+                account.moves.append(0)
+    names = sorted((account.average, account.owner.upper()) for account in accounts)
+    return json.dumps({name: value for value, name in names})
+
+
+CALLS_OF_FIB_20 = 21_891
+WORKLOADS: dict[str, Callable[[], object]] = {
+    **{"fib": task_fib, "loop": task_loop, "builtins": task_builtins, "mixed": task_mixed}
+}
+
+
+# -- the tools: each gives start, stop, and what it has counted for a name
+
+
+class Nothing:
+    """What chance alone makes of the figures."""
+
+    package: str | None = None  #: of which the version is told
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+    def told(self, name: str) -> int | None:
+        return None
+
+
+class Delegating(Nothing):
+    """By what a tool has for it."""
+
+    def __init__(self, package: str, start: Callable[[], Any], stop: Callable[[], Any]) -> None:
+        self.package = package
+        self.start, self.stop = start, stop  # type: ignore[method-assign]
+
+
+class Tracing(Delegating):
+    def __init__(self, engine: Any, **options: Any) -> None:
+        import pystrobe
+
+        self.tracer = pystrobe.Tracer(engine=engine, **options)
+        super().__init__("pystrobe", self.tracer.start, self.tracer.stop)
+
+    def told(self, name: str) -> int:
+        return sum(row.calls for row in self.tracer.stats() if row.function == name)
+
+
+def sampling() -> Nothing:
+    import pystrobe
+
+    profiler = pystrobe.Profiler(rate=1000)
+    return Delegating("pystrobe", profiler.start, profiler.stop)
+
+
+class Profile(Nothing):
+    """cProfile, or what is called by another name from 3.15 on."""
+
+    def __init__(self, module: str) -> None:
+        self.profile = importlib.import_module(module).Profile()
+        self.start, self.stop = self.profile.enable, self.profile.disable  # type: ignore[method-assign]
+
+    def told(self, name: str) -> int:
+        import pstats
+
+        stats: dict[Any, Any] = pstats.Stats(self.profile).stats  # type: ignore[attr-defined]
+        return sum(sums[1] for (_, _, function), sums in stats.items() if function == name)
+
+
+class SetProfile(Nothing):
+    def start(self) -> None:
+        sys.setprofile(lambda frame, event, argument: None)
+
+    def stop(self) -> None:
+        sys.setprofile(None)
+
+
+class Yappi(Nothing):
+    package = "yappi"
+
+    def __init__(self, clock: str) -> None:
+        self.yappi = importlib.import_module("yappi")
+        self.yappi.set_clock_type(clock)
+
+    def start(self) -> None:
+        self.yappi.start(builtins=False)
+
+    def stop(self) -> None:
+        self.yappi.stop()
+
+    def told(self, name: str) -> int:
+        return sum(one.ncall for one in self.yappi.get_func_stats() if one.name == name)
+
+
+def viztracer(**options: Any) -> Nothing:
+    tracer = importlib.import_module("viztracer").VizTracer(verbose=0, **options)
+    return Delegating("viztracer", tracer.start, tracer.stop)
+
+
+def line_profiler() -> Nothing:
+    profiler = importlib.import_module("line_profiler").LineProfiler()
+    for function in (fib, task_fib, task_loop, task_builtins, task_mixed, amounts):
+        profiler.add_function(function)
+    profiler.add_class(Account)
+    return Delegating("line_profiler", profiler.enable, profiler.disable)
+
+
+def pyinstrument() -> Nothing:
+    profiler = importlib.import_module("pyinstrument").Profiler()
+    return Delegating("pyinstrument", profiler.start, profiler.stop)
+
+
+#: The module that each is in, which is imported before anything is timed: a process that has loaded
+#: more may be faster or slower in itself.
+TOOLS: dict[str, tuple[str | None, Callable[[], Nothing]]] = {
+    "none": (None, Nothing),
+    "pystrobe": ("pystrobe._tracer", lambda: Tracing("auto")),
+    "pystrobe builtins": ("pystrobe._tracer", lambda: Tracing("auto", builtins=True)),
+    "pystrobe setprofile": ("pystrobe._tracer", lambda: Tracing("setprofile")),
+    "pystrobe, excluded": ("pystrobe._tracer", lambda: Tracing("auto", exclude=["*"])),
+    "pystrobe, sampling": ("pystrobe._profiler", sampling),
+    "cProfile": ("cProfile", lambda: Profile("cProfile")),
+    "profiling.tracing": ("profiling.tracing", lambda: Profile("profiling.tracing")),
+    "VizTracer": ("viztracer", viztracer),
+    "VizTracer without C": ("viztracer", lambda: viztracer(ignore_c_function=True)),
+    "yappi wall": ("yappi", lambda: Yappi("wall")),
+    "yappi cpu": ("yappi", lambda: Yappi("cpu")),
+    "sys.setprofile": (None, SetProfile),
+    "line_profiler": ("line_profiler", line_profiler),
+    "pyinstrument": ("pyinstrument", pyinstrument),
+}
+
+
+def version(package: str | None) -> str | None:
+    try:
+        return package and metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return str(importlib.import_module(str(package)).__version__)
+
+
+def configured() -> str:
+    """What makes one build of a release faster than another; no paths."""
+    words = (sysconfig.get_config_var("CONFIG_ARGS") or "").replace("'", "").split()
+    chosen = [word for word in words if word.startswith(("--enable-", "--with", "--disable-"))]
+    return " ".join(sorted({word for word in chosen if "/" not in word}))
+
+
+def times(work: Callable[[], object], units: int, repeats: int) -> list[float]:
+    taken = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        for _ in range(units):
+            work()
+        taken.append(time.perf_counter() - begin)
+    return taken
+
+
+def main() -> None:
+    name, workload, units, repeats = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    work = WORKLOADS[workload]
+    module, make = TOOLS[name]
+    if module is not None:
+        importlib.import_module(module)
+    times(work, units, 1)  # the first time the interpreter specialises what it runs
+    before = times(work, units, repeats)
+    tool = make()  # some have an effect from here on
+    tool.start()
+    under = times(work, units, repeats)
+    tool.stop()
+    after = times(work, units, repeats)
+    made = CALLS_OF_FIB_20 * units * repeats if workload == "fib" else None
+    answer = {
+        **{"before": before, "under": under, "after": after},
+        **{"made": made, "told": tool.told("fib") if made else None},
+        **{"version": version(tool.package), "release": platform.python_version()},
+        **{"configured": configured(), "compiler": platform.python_compiler()},
+    }
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``pystrobe bench``: what it measures, and what it says of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from find import Interpreter
+from pystrobe_command import Finished, Pystrobe
+
+QUICK = ("bench", "--quick", "--rounds", "1")
+OURS = {
+    *("pystrobe", "pystrobe setprofile", "pystrobe builtins"),
+    *("pystrobe, excluded", "pystrobe, sampling"),
+}
+
+
+def rows_of(pystrobe: Pystrobe, output: Path, *options: str) -> dict[str, dict[str, Any]]:
+    pystrobe.succeed(*QUICK, "--workloads", "fib", "-o", str(output), *options)
+    document = json.loads(output.read_text())
+    assert document["machine"]["cpus"] == len(os.sched_getaffinity(0))
+    return {row["tool"]: row for row in document["rows"]}
+
+
+def test_each_engine_is_measured_beside_others(pystrobe: Pystrobe, tmp_path: Path) -> None:
+    rows = rows_of(pystrobe, tmp_path / "cost.json", "--peers", "cProfile,sys.setprofile")
+    assert set(rows) == {*OURS, "none", "cProfile", "sys.setprofile"}
+    assert not [row for row in rows.values() if "failed" in row]
+    for tool in ("pystrobe", "pystrobe setprofile", "cProfile"):
+        assert rows[tool]["told_percent"] == 100, tool
+        assert rows[tool]["slow"]["median"] > 1, tool
+        assert rows[tool]["ns_per_call"]["median"] > 0, tool
+    assert "told_percent" not in rows["none"]
+    # A hook that is a function of Python costs ten times what ours does; twice is sure.
+    costs = {tool: rows[tool]["ns_per_call"]["median"] for tool in ("pystrobe", "sys.setprofile")}
+    assert costs["sys.setprofile"] > 2 * costs["pystrobe"]
+
+
+def test_the_table_and_the_page_say_the_same(pystrobe: Pystrobe, tmp_path: Path) -> None:
+    page = tmp_path / "cost.html"
+    finished = pystrobe.succeed(
+        *QUICK, "--workloads", "loop,fib", "--peers", "cProfile", "-o", str(page)
+    )
+    html = page.read_text()
+    assert "http" not in html
+    assert finished.out.count(" fib: naive recursion") == 1
+    assert html.count(" fib: naive recursion") == 1
+    assert "a loop without calls" in html
+    for row in finished.out.splitlines():
+        cells = row.split()
+        if "cProfile" in cells:
+            assert f">{cells[0]}</td>" in html
+    assert "these figures mean nothing" in finished.out
+    assert str(page) in finished.err
+
+
+def test_a_peer_that_is_missing_is_told_as_failed(pystrobe: Pystrobe, tmp_path: Path) -> None:
+    rows = rows_of(pystrobe, tmp_path / "cost.json", "--peers", "yappi wall")
+    assert set(rows) == {*OURS, "none", "yappi wall"}
+    assert "not installed" in rows["yappi wall"]["failed"]
+
+
+def without_the_package(newest: Interpreter) -> str:
+    return newest.command()[0]
+
+
+def test_an_interpreter_without_the_package(pystrobe: Pystrobe, newest: Interpreter) -> None:
+    finished = pystrobe.run(
+        *(*QUICK, "--workloads", "loop", "--peers", "none"),
+        *("--pythons", without_the_package(newest)),
+    )
+    assert finished.code == 1
+    assert finished.out.count("failed") == len(OURS), finished
+    assert "not installed for" in finished.out
+
+
+def test_it_needs_the_package_itself(
+    pystrobe: Pystrobe, newest: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSTROBE_PYTHON", without_the_package(newest))
+    finished = pystrobe.run("bench", "--help")
+    assert finished.code == 1
+    assert "No module named 'pystrobe'" in finished.err
+    assert "PYSTROBE_PYTHON" in finished.err
+
+
+@pytest.mark.parametrize(
+    ("options", "seen"),
+    [
+        (["--workloads", "fib,what"], "'what'"),
+        (["--peers", "what"], "'what'"),
+        (["--rounds", "0"], "--rounds 0"),
+        (["--pythons", "3.99"], "'3.99'"),
+        (["--pythons", "/bin/true"], "/bin/true"),
+        (["-o", "cost.png"], "cost.png"),
+        (["-o", "nowhere/cost.html"], "nowhere"),
+        (["-o", "there.html"], "exists already"),
+    ],
+)
+def test_wrong_usage(
+    pystrobe: Pystrobe,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    seen: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.html").touch()
+    finished: Finished = pystrobe.run("bench", *options)
+    assert finished.code == 2, finished
+    what, cure = finished.err.splitlines()
+    assert what.startswith("pystrobe: ")
+    assert seen in what
+    assert cure.startswith("  ")
+    assert finished.out == ""
+
+
+def test_help_tells_how(pystrobe: Pystrobe) -> None:
+    finished = pystrobe.succeed("help", "bench")
+    assert finished.out.startswith("usage: pystrobe bench")
+    assert "--pythons" in finished.out
