@@ -39,10 +39,11 @@ def environment_of(own: Own) -> dict[str, str]:
     return environment
 
 
-def answer_of(own: Own, program: Sequence[str], timeout_s: float) -> Answer:
-    """What a program, with its arguments, prints as JSON; pinned to one CPU."""
+def answer_of(own: Own, program: Sequence[str], timeout_s: float, *, pinned: bool = True) -> Answer:
+    """What a program, with its arguments, prints as JSON; pinned to one CPU, or to none."""
+    pin = ("taskset", "-c", str(apart()[0] or 0)) if pinned else ()
     done = subprocess.run(
-        [*("taskset", "-c", str(apart()[0] or 0), *own.command), *program],
+        [*pin, *own.command, *program],
         capture_output=True,
         text=True,
         timeout=timeout_s,

@@ -49,6 +49,7 @@ EXPERIMENTS = {
     "files": price.files,
     "memory": price.memory,
     "memory_inside": inside.memory_inside,
+    "time_inside": inside.time_inside,
     "tracers": tracers.tracers,
     "timelines": timelines.timelines,
 }

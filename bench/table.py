@@ -182,6 +182,15 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             ("save, s", formats("save_s", "{:.2f}")),
         ],
     ),
+    "time_inside": (
+        "Blocks of work that a program samples itself in, as multiples of their neighbours",
+        [
+            *WHO,
+            ("script", text("workload")),
+            ("CPU of its thread", number("cpu", "{:.3f}")),
+            ("elapsed", number("elapsed", "{:.3f}")),
+        ],
+    ),
     "memory_inside": (
         "Memory that a program takes more for as it samples itself for a second, MB",
         [

@@ -8,9 +8,13 @@ def fib(n):
     return n if n < 2 else fib(n - 1) + fib(n - 2)
 
 
+def once():
+    fib(25)
+
+
 def main():
     for _ in range(200):
-        fib(25)
+        once()
 
 
 measured.run(main)
