@@ -3,8 +3,8 @@
 
     beside.py WORKLOAD BLOCKS OPTIONS
 
-OPTIONS are the profiler's, as JSON; null: there is none. A block is some tenths of a second of work;
-those under the profiler stand between those without it, and each is compared with its two
+OPTIONS are the profiler's, as JSON; null: there is none. A block is some tenths of a second of
+work; those under the profiler stand between those without it, and each is compared with its two
 neighbours: what the machine does meanwhile, it does to all three. stdout: JSON with these ratios,
 of the CPU time of the thread (`cpu`) and of elapsed time (`elapsed`).
 """
