@@ -52,10 +52,14 @@ inline bool MakesGenerator(const EvalFrame* frame) {
          frame->owner != FRAME_OWNED_BY_GENERATOR;
 }
 
+/// Whether it is that of a generator or coroutine.
+inline bool IsOfGenerator(const EvalFrame* frame) {
+  return frame->owner == FRAME_OWNED_BY_GENERATOR;
+}
+
 /// Whether it was evaluated before. A new generator stands at what made it.
 inline bool GoesOn(const EvalFrame* frame) {
-  return frame->owner == FRAME_OWNED_BY_GENERATOR &&
-         _Py_OPCODE(*frame->prev_instr) != RETURN_GENERATOR;
+  return IsOfGenerator(frame) && _Py_OPCODE(*frame->prev_instr) != RETURN_GENERATOR;
 }
 
 /// Of one that was evaluated: whether that came to nothing before its first instruction.
@@ -83,6 +87,7 @@ inline bool IsSuspended(const PyFrameObject* frame) { return IsSuspended(frame->
 using EvalFrame = PyFrameObject;
 
 inline bool MakesGenerator(const EvalFrame*) { return false; }
+inline bool IsOfGenerator(const EvalFrame* frame) { return frame->f_gen != nullptr; }
 inline bool GoesOn(const EvalFrame* frame) { return frame->f_lasti >= 0; }
 inline bool NeverBegan(const EvalFrame* frame) { return frame->f_lasti < 0; }
 inline const void* RunningFrame(const PyThreadState* thread) { return thread->frame; }

@@ -61,6 +61,31 @@ class FrameEvalHooks;
 FrameEvalHooks* installed = nullptr;
 void GoOnWithoutStack();
 
+/// Apart for generators, as others are called far more often and there is less to ask about them.
+template <bool kOfGenerator>
+PyObject* EvaluateTraced(trace::ThreadTrace* trace, PyThreadState* thread, EvalFrame* frame,
+                         int throws) {
+  const trace::Key key = frame->f_code;
+  const bool goes_on = kOfGenerator && (throws != 0 || GoesOn(frame));
+  const bool is_traced = goes_on ? trace->Resume(key) : trace->Enter(key);
+  // Whose frames are there afterwards, too.
+  const bool is_coroutine = kOfGenerator && is_traced && IsCoroutine(key);
+  if (is_coroutine && !goes_on) trace->BeginLife(key, frame);
+  PyObject* const result = evaluates(thread, frame, throws);
+  if (!is_traced) [[unlikely]]
+    return result;
+  // Meanwhile the tracing may have ended, or that of another session begun.
+  if (trace != trace::current_trace || is_silent) [[unlikely]]
+    return result;
+  if (result == nullptr && throws == 0 && NeverBegan(frame)) [[unlikely]] {
+    trace->TakeBack(key);  // the limit of recursion
+  } else {
+    if (is_coroutine && !IsSuspended(frame)) trace->EndLife(key, frame);
+    trace->Leave(key);
+  }
+  return result;
+}
+
 PyObject* Evaluate(PyThreadState* thread, EvalFrame* frame, int throws) {
   if (is_silent) [[unlikely]]
     return evaluates(thread, frame, throws);
@@ -74,27 +99,9 @@ PyObject* Evaluate(PyThreadState* thread, EvalFrame* frame, int throws) {
   }
   if (trace->IsAmongRunning()) [[unlikely]]
     trace->ReturnTo(RunningFrame(thread));
-  const trace::Key key = frame->f_code;
-  const bool goes_on = throws != 0 || GoesOn(frame);
-  const bool is_traced = goes_on ? trace->Resume(key) : trace->Enter(key);
-  // Whose frames are there afterwards, too.
-  const bool is_coroutine = is_traced && IsCoroutine(key);
-  if (is_coroutine && !goes_on) [[unlikely]]
-    trace->BeginLife(key, frame);
-  PyObject* const result = evaluates(thread, frame, throws);
-  if (!is_traced) [[unlikely]]
-    return result;
-  // Meanwhile the tracing may have ended, or that of another session begun.
-  if (trace != trace::current_trace || is_silent) [[unlikely]]
-    return result;
-  if (result == nullptr && throws == 0 && NeverBegan(frame)) [[unlikely]] {
-    trace->TakeBack(key);  // the limit of recursion
-  } else {
-    if (is_coroutine && !IsSuspended(frame)) [[unlikely]]
-      trace->EndLife(key, frame);
-    trace->Leave(key);
-  }
-  return result;
+  if (IsOfGenerator(frame)) [[unlikely]]
+    return EvaluateTraced<true>(trace, thread, frame, throws);
+  return EvaluateTraced<false>(trace, thread, frame, throws);
 }
 
 class FrameEvalHooks final : public Hooks {
