@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import paths  # isort: skip
-from own_interpreters import Own
-from pystrobe.bench._turns import ToolError
+from experiments import Plan, Row
+from own_interpreters import Own, own_interpreters
+from pystrobe.bench import _turns
+from pystrobe.bench._turns import Answer
 from running import apart
-
-Answer = dict[str, Any]
 
 
 @cache
@@ -42,15 +40,28 @@ def environment_of(own: Own) -> dict[str, str]:
 def answer_of(own: Own, program: Sequence[str], timeout_s: float, *, pinned: bool = True) -> Answer:
     """What a program, with its arguments, prints as JSON; pinned to one CPU, or to none."""
     pin = ("taskset", "-c", str(apart()[0] or 0)) if pinned else ()
-    done = subprocess.run(
-        [*pin, *own.command, *program],
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        env=environment_of(own),
-    )
-    if done.returncode != 0:
-        raise ToolError((done.stderr.strip().splitlines() or ["no message"])[-1])
-    answer = json.loads(done.stdout)
-    assert isinstance(answer, dict)
-    return answer
+    return _turns.answer_of([*pin, *own.command, *program], timeout_s, env=environment_of(own))
+
+
+def chosen_builds(plan: Plan) -> list[Own]:
+    """Those with the package, of the interpreters asked for."""
+    chosen = {one.name for one in plan.interpreters}
+    return [own for own in own_interpreters() if own.name in chosen]
+
+
+def chosen_tools(plan: Plan, names: Iterable[str]) -> list[str]:
+    return [name for name in names if not plan.only_tools or name in plan.only_tools]
+
+
+def rows_in_turns(
+    plan: Plan,
+    runs: Mapping[str, Callable[[], Answer]],
+    figures: Callable[[list[Answer]], Row],
+    **facts: Any,
+) -> list[Row]:
+    """A row for each tool, with what is the same for all of them."""
+    rows = []
+    for tool, answers in _turns.in_turns(runs, plan.rounds).items():
+        rows.append({"tool": tool, **facts} | _turns.row_of(answers, figures))
+        plan.say(f"  {rows[-1]}")
+    return rows

@@ -10,9 +10,9 @@ from typing import Any
 
 import paths  # isort: skip
 from experiments import Plan, Row
-from in_turns import answer_of, seen
-from own_interpreters import Own, own_interpreters
-from pystrobe.bench._turns import in_turns, row_of, spread
+from in_turns import answer_of, chosen_builds, chosen_tools, rows_in_turns, seen
+from own_interpreters import Own
+from pystrobe.bench._turns import spread
 
 PROGRAM = paths.BENCH / "workloads" / "busy_threads.py"
 THREADS = (1, 64)
@@ -49,23 +49,12 @@ def figures(answers: list[dict[str, Any]]) -> Row:
 
 
 def memory_inside(plan: Plan) -> list[Row]:
-    chosen = {one.name for one in plan.interpreters}
-    names = [name for name in OPTIONS if not plan.only_tools or name in plan.only_tools]
+    names = chosen_tools(plan, OPTIONS)
     rows = []
-    for own in own_interpreters():
-        if own.name not in chosen:
-            continue
+    for own in chosen_builds(plan):
         for threads in THREADS:
             runs = {name: partial(run, own, name, threads) for name in names}
-            for name, answers in in_turns(runs, plan.rounds).items():
-                row: Row = {
-                    "tool": name,
-                    "python": ".".join(map(str, own.version)),
-                    "build": own.name,
-                    "threads": threads,
-                }
-                rows.append(row | row_of(answers, figures))
-                plan.say(f"  {rows[-1]}")
+            rows += rows_in_turns(plan, runs, figures, build=own.name, threads=threads)
     return rows
 
 
@@ -80,17 +69,11 @@ def figures_beside(answers: list[dict[str, Any]]) -> Row:
 
 
 def time_inside(plan: Plan) -> list[Row]:
-    chosen = {one.name for one in plan.interpreters}
-    names = [name for name in SAMPLERS if not plan.only_tools or name in plan.only_tools]
+    names = chosen_tools(plan, SAMPLERS)
     blocks = 3 if plan.rounds <= 2 else BLOCKS
     rows = []
-    for own in own_interpreters():
-        if own.name not in chosen:
-            continue
+    for own in chosen_builds(plan):
         for workload in ("fib", "mixed"):
             runs = {name: partial(run_beside, own, name, workload, blocks) for name in names}
-            for name, answers in in_turns(runs, plan.rounds).items():
-                row: Row = {"tool": name, "build": own.name, "workload": workload}
-                rows.append(row | row_of(answers, figures_beside))
-                plan.say(f"  {rows[-1]}")
+            rows += rows_in_turns(plan, runs, figures_beside, build=own.name, workload=workload)
     return rows

@@ -17,9 +17,9 @@ from typing import Any
 
 import paths  # isort: skip
 from experiments import Plan, Row
-from in_turns import answer_of, seen
-from own_interpreters import Own, own_interpreters
-from pystrobe.bench._turns import in_turns, row_of, spread
+from in_turns import answer_of, chosen_builds, chosen_tools, rows_in_turns, seen
+from own_interpreters import Own
+from pystrobe.bench._turns import spread
 
 WORKLOADS = paths.BENCH / "workloads"
 TOOLS = ("pystrobe", "VizTracer", "VizTracer with room")
@@ -56,16 +56,10 @@ def figures(answers: list[dict[str, Any]]) -> Row:
 
 
 def timelines(plan: Plan) -> list[Row]:
-    chosen = {one.name for one in plan.interpreters}
-    tools = [name for name in TOOLS if not plan.only_tools or name in plan.only_tools]
+    tools = chosen_tools(plan, TOOLS)
     rows = []
-    for own in own_interpreters():
-        if own.name not in chosen:
-            continue
+    for own in chosen_builds(plan):
         for units in UNITS:
             runs = {tool: partial(run, own, tool, units) for tool in tools}
-            for tool, answers in in_turns(runs, plan.rounds).items():
-                row: Row = {"tool": tool, "build": own.name}
-                rows.append(row | row_of(answers, figures))
-                plan.say(f"  {rows[-1]}")
+            rows += rows_in_turns(plan, runs, figures, build=own.name)
     return rows

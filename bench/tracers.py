@@ -12,9 +12,9 @@ from typing import Any
 
 import paths  # noqa: F401  # isort: skip
 from experiments import Plan, Row
-from in_turns import answer_of, seen
-from own_interpreters import Own, own_interpreters
-from pystrobe.bench._turns import UNITS, figures, in_turns, program, row_of, tools_for, words_of
+from in_turns import answer_of, chosen_builds, chosen_tools, rows_in_turns, seen
+from own_interpreters import Own
+from pystrobe.bench._turns import UNITS, figures, program, tools_for, words_of
 
 TIMEOUT_S = 180
 
@@ -29,21 +29,11 @@ def tracers(plan: Plan) -> list[Row]:
 
 
 def rows_of(plan: Plan, copy: Path) -> list[Row]:
-    chosen = {one.name for one in plan.interpreters}
+    quick = plan.rounds <= 2
     rows = []
-    for own in own_interpreters():
-        if own.name not in chosen:
-            continue
+    for own in chosen_builds(plan):
         for workload in UNITS:
-            names = [
-                name
-                for name in tools_for(own.version, workload)
-                if not plan.only_tools or name in plan.only_tools
-            ]
-            quick = plan.rounds <= 2
+            names = chosen_tools(plan, tools_for(own.version, workload))
             runs = {name: partial(run, own, copy, name, workload, quick) for name in names}
-            for name, answers in in_turns(runs, plan.rounds).items():
-                row: Row = {"tool": name, "build": own.name, "workload": workload}
-                rows.append(row | row_of(answers, figures))
-                plan.say(f"  {rows[-1]}")
+            rows += rows_in_turns(plan, runs, figures, build=own.name, workload=workload)
     return rows

@@ -98,21 +98,22 @@ def _peers(text: str) -> set[str]:
     return chosen
 
 
-def _tools(python: Interpreter, workload: str, options: argparse.Namespace) -> list[str]:
-    """With ``all`` peers those that are there; those asked for by name in any case."""
-    peers = _peers(options.peers)
+def _tools(python: Interpreter, workload: str, peers: set[str], by_name: bool) -> list[str]:
+    """Peers asked for by name in any case; else those that are there."""
     return [
         tool
         for tool in tools_for(python.version, workload)
-        if tool in _ALWAYS or (tool in peers and (options.peers != "all" or python.has(tool)))
+        if tool in _ALWAYS or (tool in peers and (by_name or python.has(tool)))
     ]
 
 
-def _measure(pythons: list[Interpreter], copy: Path, options: argparse.Namespace) -> list[Row]:
+def _measure(
+    pythons: list[Interpreter], copy: Path, peers: set[str], options: argparse.Namespace
+) -> list[Row]:
     rows: list[Row] = []
     for python in pythons:
         for workload in options.workloads:
-            names = _tools(python, workload, options)
+            names = _tools(python, workload, peers, options.peers != "all")
             print(f"Python {python.name}, {workload}: {len(names)} profilers ...", file=sys.stderr)
             runs = {
                 name: partial(python.run, copy, name, workload, options.quick) for name in names
@@ -146,10 +147,10 @@ def main() -> int:
     options = _parser().parse_args()
     try:
         _check(options)
-        _peers(options.peers)
+        peers = _peers(options.peers)
         pythons = interpreters(options.pythons)
         with program() as copy:
-            rows = _measure(pythons, copy, options)
+            rows = _measure(pythons, copy, peers, options)
     except InvalidArgumentError as error:
         print(f"pystrobe: {error.message}\n  {error.hint}", file=sys.stderr)
         return 2

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pystrobe._errors import InvalidArgumentError
 from pystrobe.bench._traced import TOOLS
-from pystrobe.bench._turns import Answer, ToolError, words_of
+from pystrobe.bench._turns import Answer, ToolError, answer_of, words_of
 
 TIMEOUT_S = 180
 _PROBE = """
@@ -50,17 +50,11 @@ class Interpreter:
         if not self.has(tool):
             raise ToolError(f"not installed for {self.path}")
         cpu = max(os.sched_getaffinity(0))
-        done = subprocess.run(
+        return answer_of(
             [self.path, str(program), *words_of(tool, workload, quick)],
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
+            TIMEOUT_S,
             preexec_fn=lambda: os.sched_setaffinity(0, {cpu}),
         )
-        if done.returncode != 0:
-            raise ToolError((done.stderr.strip().splitlines() or ["no message"])[-1])
-        answer: Answer = json.loads(done.stdout)
-        return answer
 
 
 def _path_of(name: str) -> str:

@@ -4,6 +4,7 @@ the figures made of what they say. Times are seconds."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import statistics
 import subprocess
@@ -50,6 +51,18 @@ def program() -> Iterator[Path]:
 def words_of(tool: str, workload: str, quick: bool) -> list[str]:
     """The arguments of program(). ``quick``: to try it, for figures that mean nothing."""
     return [tool, workload, str(max(1, UNITS[workload] // (10 if quick else 1))), str(REPEATS)]
+
+
+def answer_of(command: Sequence[str], timeout_s: float, **options: Any) -> Answer:
+    """What a command prints as JSON. ``options``: of :class:`subprocess.Popen`.
+
+    :raises ToolError: it failed; the last line of what it said.
+    """
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, **options)
+    if done.returncode != 0:
+        raise ToolError((done.stderr.strip().splitlines() or ["no message"])[-1])
+    answer: Answer = json.loads(done.stdout)
+    return answer
 
 
 def in_turns(runs: Mapping[str, Callable[[], Answer]], rounds: int) -> dict[str, list[Any]]:
