@@ -32,6 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pystrobe._decorator import profile
     from pystrobe._dump import Dump, Frame, Local, ThreadStack, dump
+    from pystrobe._enable import disable, enable
     from pystrobe._errors import (
         CorruptFileError,
         Error,
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
         StackFrame,
     )
     from pystrobe._profile import Profile, Stack
-    from pystrobe._profiler import Profiler, disable, enable
+    from pystrobe._profiler import Profiler
     from pystrobe._range_report import NamedRange, RangeOnStream
     from pystrobe._region import region
     from pystrobe._report import (
@@ -84,6 +85,8 @@ _HOMES = {
     "Local": "_dump",
     "ThreadStack": "_dump",
     "dump": "_dump",
+    "disable": "_enable",
+    "enable": "_enable",
     "CorruptFileError": "_errors",
     "Error": "_errors",
     "GpuError": "_errors",
@@ -109,8 +112,6 @@ _HOMES = {
     "Profile": "_profile",
     "Stack": "_profile",
     "Profiler": "_profiler",
-    "disable": "_profiler",
-    "enable": "_profiler",
     "profile": "_decorator",
     "NamedRange": "_range_report",
     "RangeOnStream": "_range_report",

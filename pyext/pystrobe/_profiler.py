@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, Union, overload
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, Union
 
 from pystrobe import _core
 from pystrobe._errors import Error, InvalidArgumentError
@@ -17,7 +16,6 @@ from pystrobe._errors import Error, InvalidArgumentError
 if TYPE_CHECKING:
     from pystrobe._averages import Averages
     from pystrobe._profile import Profile
-    from pystrobe._tracer import Engine
     from pystrobe.gpu._schedule import Action
     from pystrobe.gpu._trace import Trace
 
@@ -26,7 +24,7 @@ ProfilerThreads = Literal["all", "current"]
 #: What is told of a GPU.
 ProfilerGpu = Union[bool, Literal["launches"]]
 
-_MODES = ("cpu", "wall", "gpu")
+MODES = ("cpu", "wall", "gpu")
 _THREADS = ("all", "current")
 _GPU = (False, True, "launches")
 _DEFAULT_RATE = 1000.0
@@ -120,8 +118,8 @@ class Profiler:
         schedule: Callable[[int], Any] | None = None,
         on_trace_ready: Callable[[Profiler], object] | None = None,
     ) -> None:
-        if mode not in _MODES:
-            raise InvalidArgumentError(f"no such mode: {mode!r}", f"one of {', '.join(_MODES)}")
+        if mode not in MODES:
+            raise InvalidArgumentError(f"no such mode: {mode!r}", f"one of {', '.join(MODES)}")
         if threads not in _THREADS:
             raise InvalidArgumentError(
                 f"no such threads: {threads!r}", f"one of {', '.join(_THREADS)}"
@@ -446,55 +444,6 @@ class Profiler:
         sampler, self._sampler = self._sampler, None
         if sampler is not None:
             sampler.abandon()
-
-
-def check_mode(mode: object) -> None:
-    """That it is one of :func:`enable`.
-
-    :raises InvalidArgumentError: it is not.
-    """
-    known = (*_MODES, "trace")
-    if mode not in known:
-        raise InvalidArgumentError(f"no such mode: {mode!r}", f"one of {', '.join(known)}")
-
-
-@overload
-def enable(
-    *,
-    mode: ProfilerMode = "cpu",
-    rate: float | None = None,
-    max_overhead: float | None = None,
-    native: bool = False,
-    threads: ProfilerThreads = "all",
-    gpu: ProfilerGpu = False,
-) -> None: ...
-@overload
-def enable(*, mode: Literal["trace"], builtins: bool = False, engine: Engine = "auto") -> None: ...
-
-
-def enable(*, mode: str = "cpu", **options: Any) -> None:
-    """Begins to sample this process. The arguments are those of :class:`Profiler`; or, with
-    ``mode="trace"``, begins to trace its calls, and they are those of :class:`Tracer`."""
-    check_mode(mode)
-    if mode == "trace":
-        from pystrobe._tracer import Tracer
-
-        Tracer(**options).start()
-    else:
-        Profiler(mode=mode, **options).start()  # type: ignore[arg-type]
-
-
-def disable() -> Profile:
-    """Ends what :func:`enable` began, and gives what was sampled or traced."""
-    if _running is not None:
-        return _running.stop()
-    tracer = sys.modules.get("pystrobe._tracer")
-    if tracer is not None and tracer._running is not None:
-        running = tracer._running
-        running.stop()
-        profile: Profile = running.profile()
-        return profile
-    raise Error("no profiler runs in this process", "call pystrobe.enable() first")
 
 
 def _forget_in_child() -> None:

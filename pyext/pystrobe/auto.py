@@ -132,7 +132,8 @@ def _started(settings: dict[str, Any], fd: int | None) -> Any:
         else:
             tracer._start_program(fd)
         return tracer
-    from pystrobe._profiler import Profiler, check_mode
+    from pystrobe._enable import check_mode
+    from pystrobe._profiler import Profiler
 
     check_mode(settings.get("mode", "cpu"))
     profiler = Profiler(**settings)

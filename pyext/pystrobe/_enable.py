@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sampling or tracing this process from one call to another."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from pystrobe import _profiler
+from pystrobe._errors import Error, InvalidArgumentError
+from pystrobe._profiler import MODES, Profiler
+
+if TYPE_CHECKING:
+    from pystrobe._profile import Profile
+    from pystrobe._profiler import ProfilerGpu, ProfilerMode, ProfilerThreads
+    from pystrobe._tracer import Engine
+
+
+def check_mode(mode: object) -> None:
+    """That it is one of :func:`enable`.
+
+    :raises InvalidArgumentError: it is not.
+    """
+    known = (*MODES, "trace")
+    if mode not in known:
+        raise InvalidArgumentError(f"no such mode: {mode!r}", f"one of {', '.join(known)}")
+
+
+@overload
+def enable(
+    *,
+    mode: ProfilerMode = "cpu",
+    rate: float | None = None,
+    max_overhead: float | None = None,
+    native: bool = False,
+    threads: ProfilerThreads = "all",
+    gpu: ProfilerGpu = False,
+) -> None: ...
+@overload
+def enable(*, mode: Literal["trace"], builtins: bool = False, engine: Engine = "auto") -> None: ...
+
+
+def enable(*, mode: str = "cpu", **options: Any) -> None:
+    """Begins to sample this process. The arguments are those of :class:`Profiler`; or, with
+    ``mode="trace"``, begins to trace its calls, and they are those of :class:`Tracer`."""
+    check_mode(mode)
+    if mode == "trace":
+        from pystrobe._tracer import Tracer
+
+        Tracer(**options).start()
+    else:
+        Profiler(mode=mode, **options).start()  # type: ignore[arg-type]
+
+
+def disable() -> Profile:
+    """Ends what :func:`enable` began, and gives what was sampled or traced."""
+    if _profiler._running is not None:
+        return _profiler._running.stop()
+    tracer = sys.modules.get("pystrobe._tracer")
+    if tracer is not None and tracer._running is not None:
+        running = tracer._running
+        running.stop()
+        profile: Profile = running.profile()
+        return profile
+    raise Error("no profiler runs in this process", "call pystrobe.enable() first")
