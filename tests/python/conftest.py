@@ -35,11 +35,22 @@ def all_interpreters() -> list[find.Interpreter]:
     return list({one.name: one for one in find.find()}.values())
 
 
-def one_of_each_layout(interpreters: list[find.Interpreter]) -> list[find.Interpreter]:
+def one_of_each_layout() -> list[find.Interpreter]:
     """Where frames and the lock lie alike; up to 3.10 they do."""
     return list(
-        {(max(one.minor, (3, 10)), one.free_threaded): one for one in interpreters}.values()
+        {(max(one.minor, (3, 10)), one.free_threaded): one for one in all_interpreters()}.values()
     )
+
+
+def oldest_and_newest() -> list[find.Interpreter]:
+    return [all_interpreters()[0], all_interpreters()[-1]]
+
+
+# Marks, of tests or of parameters, by which fewer interpreters do without --matrix.
+FEWER: dict[str, Callable[[], list[find.Interpreter]]] = {
+    "each_layout": one_of_each_layout,
+    "oldest_and_newest": oldest_and_newest,
+}
 
 
 @cache
@@ -69,11 +80,27 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "matrix: every combination; only with --matrix")
     config.addinivalue_line("markers", "slow: takes many seconds")
     config.addinivalue_line("markers", "each_layout: without --matrix one interpreter of each")
+    config.addinivalue_line(
+        "markers",
+        "oldest_and_newest: without --matrix these; for what the kernel and clocks decide",
+    )
     config.addinivalue_line("markers", "chance: what samples say against the truth; wrong twice")
 
 
 def is_matrix(config: pytest.Config) -> bool:
     return bool(config.getoption("--matrix") or os.environ.get("PYSTROBE_MATRIX"))
+
+
+def is_left_out(item: pytest.Item) -> bool:
+    """Of what only the matrix runs."""
+    if item.get_closest_marker("matrix"):
+        return True
+    interpreter = getattr(item, "callspec", None) and item.callspec.params.get("interpreter")
+    return interpreter is not None and any(
+        interpreter not in choose()
+        for mark, choose in FEWER.items()
+        if item.get_closest_marker(mark)
+    )
 
 
 def runs_again(item: pytest.Item) -> Callable[[], bool]:
@@ -97,8 +124,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.flaky(reruns=RERUNS, condition=runs_again(item)))
     if is_matrix(config):
         return
-    left_out = [item for item in items if item.get_closest_marker("matrix")]
-    config.hook.pytest_deselected(items=left_out)
+    left_out = {item: None for item in items if is_left_out(item)}
+    config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
 
 
@@ -111,8 +138,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "interpreter" in metafunc.fixturenames:
         found = all_interpreters()
-        if metafunc.definition.get_closest_marker("each_layout") and not is_matrix(metafunc.config):
-            found = one_of_each_layout(found)
         metafunc.parametrize("interpreter", found, ids=[one.name for one in found])
 
 
@@ -128,6 +153,12 @@ def own(request: pytest.FixtureRequest) -> Own:
 @pytest.fixture(scope="session")
 def newest() -> find.Interpreter:
     return newest_interpreter()
+
+
+@pytest.fixture
+def briefly(request: pytest.FixtureRequest) -> float:
+    """Seconds in which hundreds of samples are taken; without --matrix not more than that."""
+    return 0.5 if is_matrix(request.config) else 0.3
 
 
 @pytest.fixture

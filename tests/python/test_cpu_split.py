@@ -16,6 +16,7 @@ from pystrobe_command import Pystrobe
 
 
 @pytest.mark.chance
+@pytest.mark.oldest_and_newest
 def test_cpu_time_is_split_by_what_used_it(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     interpreter = outside_its_root(interpreter)
     with sampling_itself(pystrobe, interpreter, "split") as own:

@@ -236,6 +236,7 @@ NATIVE_CASES = [
 ]
 
 
+@pytest.mark.each_layout
 @pytest.mark.parametrize("case", NATIVE_CASES)
 def test_c_functions_fit_between_those_of_python(
     pystrobe: Pystrobe, interpreter: Interpreter, case: Case

@@ -12,10 +12,17 @@ from pystrobe_command import Pystrobe
 from running import apart, running
 from shares import percent, share_of
 
+# With --native threads are stopped by ptrace too.
+EACH_PAUSE = pytest.mark.parametrize(
+    "options",
+    [(), pytest.param(("--pause", "ptrace"), marks=pytest.mark.matrix), ("--native",)],
+    ids=" ".join,
+)
+
 
 @pytest.mark.chance
 @pytest.mark.parametrize("rate", [200, 1000])
-@pytest.mark.each_layout
+@pytest.mark.oldest_and_newest
 def test_short_bursts_are_charged_to_what_ran(
     pystrobe: Pystrobe, interpreter: Interpreter, rate: float
 ) -> None:
@@ -39,8 +46,7 @@ def test_short_bursts_are_charged_to_what_ran(
 
 
 @pytest.mark.chance
-@pytest.mark.parametrize("rate", [100, 300])
-@pytest.mark.each_layout
+@pytest.mark.parametrize("rate", [100, pytest.param(300, marks=pytest.mark.matrix)])
 def test_what_runs_first_after_a_wait_has_its_time(
     pystrobe: Pystrobe, newest: Interpreter, rate: int
 ) -> None:
@@ -72,7 +78,7 @@ def check_brief_functions(
 
 
 @pytest.mark.chance
-@pytest.mark.each_layout
+@pytest.mark.oldest_and_newest
 def test_what_runs_briefly_has_its_time(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     check_brief_functions(pystrobe, interpreter)
 
@@ -91,8 +97,8 @@ def may_be_real_time() -> bool:
 
 
 @pytest.mark.chance
-@pytest.mark.parametrize("options", [(), ("--pause", "ptrace"), ("--native",)], ids=" ".join)
-@pytest.mark.each_layout
+@EACH_PAUSE
+@pytest.mark.oldest_and_newest
 def test_system_calls_do_not_draw_samples(
     pystrobe: Pystrobe, interpreter: Interpreter, options: tuple[str, ...]
 ) -> None:
@@ -110,7 +116,7 @@ def test_system_calls_do_not_draw_samples(
 
 
 @pytest.mark.chance
-@pytest.mark.parametrize("options", [(), ("--pause", "ptrace"), ("--native",)], ids=" ".join)
+@EACH_PAUSE
 def test_work_between_naps_is_seen_as_often_as_it_is_done(
     pystrobe: Pystrobe, newest: Interpreter, options: tuple[str, ...]
 ) -> None:
@@ -128,7 +134,7 @@ def test_work_between_naps_is_seen_as_often_as_it_is_done(
 
 
 @pytest.mark.chance
-@pytest.mark.parametrize("options", [(), ("--pause", "ptrace"), ("--native",)], ids=" ".join)
+@EACH_PAUSE
 def test_who_wakes_just_before_it_is_looked_at_is_seen(
     pystrobe: Pystrobe, newest: Interpreter, options: tuple[str, ...]
 ) -> None:
@@ -145,7 +151,7 @@ def test_who_wakes_just_before_it_is_looked_at_is_seen(
 
 
 @pytest.mark.chance
-@pytest.mark.parametrize("options", [(), ("--pause", "ptrace"), ("--native",)], ids=" ".join)
+@EACH_PAUSE
 def test_work_without_the_lock_has_its_cpu_time(
     pystrobe: Pystrobe, newest: Interpreter, options: tuple[str, ...]
 ) -> None:

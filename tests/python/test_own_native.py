@@ -69,6 +69,7 @@ def test_c_functions_fit_between_those_of_python(
 
 
 @pytest.mark.chance
+@pytest.mark.each_layout
 def test_c_functions_stand_below_who_called_them(
     pystrobe: Pystrobe, interpreter: Interpreter
 ) -> None:

@@ -28,7 +28,9 @@ MOST_RUNS = 6
 NATIVE = Case("native")
 
 
-def check_possible(pystrobe: Pystrobe, interpreter: Interpreter, case: Case, rate: float) -> None:
+def check_possible(
+    pystrobe: Pystrobe, interpreter: Interpreter, case: Case, seconds: float
+) -> None:
     """Samples until there is enough to judge; not one stack may be impossible."""
     if not case.runs_on(interpreter):
         pytest.skip(f"{case.target} needs Python {case.since}")
@@ -37,7 +39,7 @@ def check_possible(pystrobe: Pystrobe, interpreter: Interpreter, case: Case, rat
     judged = 0
     with sampling_itself(pystrobe, interpreter, case.target, *case.arguments) as own:
         for _ in range(MOST_RUNS):
-            recorded = own.record(seconds=0.5, rate=rate)
+            recorded = own.record(seconds, rate=5000)
             verdict = oracle.judge(of_the_program(recorded.collapsed("--idle")))
             quality = recorded.json()["quality"]
             told = f"{verdict.describe()}\n{quality['line']}"
@@ -53,8 +55,10 @@ def check_possible(pystrobe: Pystrobe, interpreter: Interpreter, case: Case, rat
 
 @pytest.mark.each_layout
 @pytest.mark.parametrize("case", [*CALL_HEAVY, NATIVE], ids=lambda case: case.name)
-def test_every_stack_is_possible(pystrobe: Pystrobe, interpreter: Interpreter, case: Case) -> None:
-    check_possible(pystrobe, interpreter, case, rate=5000)
+def test_every_stack_is_possible(
+    pystrobe: Pystrobe, interpreter: Interpreter, case: Case, briefly: float
+) -> None:
+    check_possible(pystrobe, interpreter, case, briefly)
 
 
 # What POSIX or the kernel allows in a handler (signal-safety(7)), or what is a system call and no

@@ -26,6 +26,7 @@ BURNERS = ("burn50", "burn30", "burn20", "nap")
 
 
 @pytest.mark.chance
+@pytest.mark.oldest_and_newest
 def test_cpu_and_wall_shares(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     target_cpu, sampler_cpu = apart()
     with running(interpreter, "burn", "nap", cpu=target_cpu) as target:
@@ -52,7 +53,7 @@ def busy_loop(cpu: int) -> Iterator[None]:
 
 
 @pytest.mark.chance
-@pytest.mark.each_layout
+@pytest.mark.oldest_and_newest
 def test_waiting_for_a_cpu_uses_none(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     """A thread that was woken, or lost its CPU, is awake where it waits, and runs elsewhere."""
     target_cpu, sampler_cpu = apart()
@@ -118,7 +119,7 @@ class CpuClock:
 
 
 @pytest.mark.parametrize("name", ["burn", "threads", "native"])
-@pytest.mark.each_layout
+@pytest.mark.oldest_and_newest
 def test_cpu_total_is_what_the_kernel_charged(
     pystrobe: Pystrobe, interpreter: Interpreter, name: str
 ) -> None:
@@ -133,7 +134,7 @@ def test_cpu_total_is_what_the_kernel_charged(
 
 
 @pytest.mark.parametrize("options", [(), ("--pause", "ptrace")], ids=" ".join)
-@pytest.mark.each_layout
+@pytest.mark.oldest_and_newest
 def test_cpu_time_is_told_where_there_is_one_cpu(
     pystrobe: Pystrobe, interpreter: Interpreter, options: tuple[str, ...]
 ) -> None:
@@ -158,6 +159,7 @@ def lock_share(report: dict[str, Any]) -> float:
 
 
 @pytest.mark.chance
+@pytest.mark.each_layout
 def test_lock_time_is_the_work_done(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     """Who holds the lock longer gets more done."""
     if interpreter.free_threaded:
@@ -192,6 +194,7 @@ def test_who_waits_for_a_cpu_keeps_the_lock(pystrobe: Pystrobe, interpreter: Int
 
 
 @pytest.mark.chance
+@pytest.mark.each_layout
 def test_native_code_runs_without_the_lock(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     with running(interpreter, "native") as target:
         recorded = pystrobe.attach(target.pid, seconds=1.5, rate=1000)
@@ -208,6 +211,7 @@ def test_native_code_runs_without_the_lock(pystrobe: Pystrobe, interpreter: Inte
     assert outside <= report["unseen"]["cpu_ns"] + 0.1 * native["cpu_ns"]
 
 
+@pytest.mark.oldest_and_newest
 def test_a_thread_that_ptrace_stopped_is_not_taken_for_asleep(
     pystrobe: Pystrobe, interpreter: Interpreter
 ) -> None:
@@ -220,7 +224,7 @@ def test_a_thread_that_ptrace_stopped_is_not_taken_for_asleep(
 
 
 @pytest.mark.chance
-@pytest.mark.each_layout
+@pytest.mark.oldest_and_newest
 def test_threads_without_the_lock_take_turns(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     """More of them run at once than one look takes in: none is seen less for having come last."""
     with running(interpreter, "many_native") as target:
@@ -242,6 +246,7 @@ def test_threads_without_the_lock_take_turns(pystrobe: Pystrobe, interpreter: In
     assert wall["made_first"] == pytest.approx(wall["made_last"], abs=5)
 
 
+@pytest.mark.each_layout
 def test_idle_threads_are_idle(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     with running(interpreter, "idle") as target:
         recorded = pystrobe.attach(target.pid, seconds=1, rate=100)
@@ -264,6 +269,7 @@ def test_idle_threads_are_idle(pystrobe: Pystrobe, interpreter: Interpreter) -> 
     assert active["idle_threads_hidden"] == target.ready["idle"]
 
 
+@pytest.mark.each_layout
 def test_the_main_thread_is_one_among_threads_that_are_born(
     pystrobe: Pystrobe, interpreter: Interpreter
 ) -> None:
@@ -321,6 +327,7 @@ def test_more_threads_than_descriptors(pystrobe: Pystrobe, newest: Interpreter) 
 
 
 @pytest.mark.chance
+@pytest.mark.each_layout
 def test_a_thread_is_in_one_interpreter_at_a_time(
     pystrobe: Pystrobe, interpreter: Interpreter
 ) -> None:
@@ -376,6 +383,7 @@ def test_threads_with_short_lives_are_accounted_for(
 
 
 @pytest.mark.chance
+@pytest.mark.each_layout
 def test_threads_that_only_sleep_are_found_at_once(
     pystrobe: Pystrobe, interpreter: Interpreter
 ) -> None:

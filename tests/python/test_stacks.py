@@ -20,12 +20,11 @@ from running import Running, apart, running
 PINNED = pytest.mark.parametrize("pinned", [True, False], ids=["apart", "unpinned"])
 # Copies are made beside the target, ahead of their time, and as fast as can be.
 RATES = pytest.mark.parametrize("rate", [200, 1000, 10000])
-# Without what test_every_stack_is_possible does: 1000 Hz, apart.
-OTHER_WAYS = pytest.mark.parametrize(
-    ("rate", "pinned"),
-    [(200, True), (200, False), (1000, False), (10000, True), (10000, False)],
-)
-
+# Without what test_every_stack_is_possible does: 1000 Hz, apart. All of them are in the matrix.
+OTHER_WAYS = [(200, True), (1000, False), (10000, False)]
+OF_SOME = [(200, False), (10000, True)]
+# What is on every interpreter; others on one of each layout.
+OFTEN = ("tower", "awaits", "deep-200-moving", "generators", "recursion")
 
 ENOUGH = 200  # samples; on a busy machine it takes more than one run to get them
 MOST_RUNS = 6
@@ -56,6 +55,7 @@ def check_possible(
     rate: float,
     pinned: bool,
     *options: str,
+    seconds: float = 0.5,
     environment: dict[str, str] | None = None,
 ) -> None:
     """Samples until there is enough to judge; not one stack may be impossible, but a few may be
@@ -64,7 +64,7 @@ def check_possible(
     judged = 0
     with target_of(interpreter, case, pinned, environment) as (target, cpu):
         for _ in range(MOST_RUNS):
-            recorded = pystrobe.attach(target.pid, *options, seconds=0.5, rate=rate, cpu=cpu)
+            recorded = pystrobe.attach(target.pid, *options, seconds=seconds, rate=rate, cpu=cpu)
             verdict = oracle.judge(recorded.collapsed("--idle"))
             quality = recorded.json()["quality"]
             told = f"{verdict.describe()}\n{quality['line']}"
@@ -79,17 +79,41 @@ def check_possible(
     pytest.fail(f"only {judged} samples: {quality['line']}")
 
 
-@pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
-def test_every_stack_is_possible(pystrobe: Pystrobe, interpreter: Interpreter, case: Case) -> None:
-    check_possible(pystrobe, interpreter, case, rate=1000, pinned=True)
-
-
-@OTHER_WAYS
-@pytest.mark.parametrize("case", CALL_HEAVY, ids=lambda case: case.name)
-def test_every_stack_is_possible_at_any_rate(
-    pystrobe: Pystrobe, newest: Interpreter, case: Case, rate: float, pinned: bool
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            case, id=case.name, marks=[] if case.name in OFTEN else pytest.mark.each_layout
+        )
+        for case in ALL
+    ],
+)
+def test_every_stack_is_possible(
+    pystrobe: Pystrobe, interpreter: Interpreter, case: Case, briefly: float
 ) -> None:
-    check_possible(pystrobe, newest, case, rate, pinned)
+    check_possible(pystrobe, interpreter, case, rate=1000, pinned=True, seconds=briefly)
+
+
+@pytest.mark.parametrize(
+    ("case", "rate", "pinned"),
+    [
+        pytest.param(
+            case, rate, pinned, id=f"{case.name}-{rate}-{'apart' if pinned else 'unpinned'}"
+        )
+        for case in CALL_HEAVY
+        for rate, pinned in OTHER_WAYS + (OF_SOME if case.name in OFTEN else [])
+    ],
+)
+def test_every_stack_is_possible_at_any_rate(
+    pystrobe: Pystrobe,
+    newest: Interpreter,
+    case: Case,
+    rate: float,
+    pinned: bool,
+    briefly: float,
+) -> None:
+    seconds = briefly if rate >= 1000 else 0.5
+    check_possible(pystrobe, newest, case, rate, pinned, seconds=seconds)
 
 
 def test_the_entry_of_the_evaluation_loop_is_no_stack(
@@ -140,6 +164,7 @@ def test_what_was_asked_for_is_what_is_told(
         assert quality["proved"] > 0.9 * quality["taken"]
 
 
+@pytest.mark.each_layout
 @pytest.mark.parametrize("case", [Case("tower"), Case("generators")], ids=lambda case: case.name)
 def test_a_piece_of_a_stack_is_shown_as_one(
     pystrobe: Pystrobe, interpreter: Interpreter, case: Case
@@ -219,9 +244,14 @@ def test_it_is_told_that_the_way_of_pausing_changed(
     assert "pausing by preempt at first, by ptrace at the end" in " ".join(out.split())
 
 
-@pytest.mark.each_layout
 @pytest.mark.chance
-@PINNED
+@pytest.mark.parametrize(
+    "pinned",
+    [
+        pytest.param(True, id="apart", marks=pytest.mark.each_layout),
+        pytest.param(False, id="unpinned", marks=pytest.mark.oldest_and_newest),
+    ],
+)
 def test_depths_are_unbiased(pystrobe: Pystrobe, interpreter: Interpreter, pinned: bool) -> None:
     """Tools that drop or prefer what is quick to read are off by 18 points here."""
     stacks, samples = [], 0
