@@ -283,9 +283,9 @@ def test_the_sampler_sleeps_through_most_deadlines(
         pytest.skip("with one CPU the sampler is awake for each sample")
     target_cpu, sampler_cpu = apart() if pinned else (None, None)
     with running(newest, "tower", cpu=target_cpu) as target:
-        arguments = ["attach", str(target.pid), "-r", "1000", "-d", "3", "-f", "json"]
+        arguments = ["attach", str(target.pid), "-r", "1000", "-d", "2", "-f", "json"]
         sampler = pystrobe.start(*arguments, "-o", "-", cpu=sampler_cpu)
-        time.sleep(2.7)
+        time.sleep(1.7)
         slept = sleeps(sampler.pid)
         quality = json.loads(sampler.communicate()[0])["quality"]
     assert slept < 0.3 * quality["taken"]

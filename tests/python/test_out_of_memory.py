@@ -93,12 +93,12 @@ def test_attach_saves_the_recording(
 @pytest.mark.parametrize("pause", ["auto", "ptrace"])
 def test_run_ends_with_its_program(pystrobe: Pystrobe, newest: Interpreter, pause: str) -> None:
     begun = time.monotonic()
-    program = ("--", *newest.command(), "-c", GROWING, "4")
+    program = ("--", *newest.command(), "-c", GROWING, "2")
     sampler = pystrobe.start("run", "-r", "10000", "--pause", pause, *program)
-    time.sleep(1.5)
+    time.sleep(1)
     let_it_grow_no_more(sampler.pid)
     _, err = sampler.communicate(timeout=30)
     assert sampler.returncode == 3, err
-    assert time.monotonic() - begun > 4
+    assert time.monotonic() - begun > 2
     assert err.count("out of memory") == 1
     saved_recording(err).unlink()

@@ -21,7 +21,7 @@ def burn():
     end = time.thread_time() + 0.01
     while time.thread_time() < end: pass
 def nap():
-    time.sleep(0.5)
+    time.sleep(0.2)
 def work():
     nap()
     burn()
@@ -58,8 +58,8 @@ print(json.dumps([facts["cpu_clock"], facts["clock_looks"], rows["nap"].self, ro
     )
     clock, looks, nap, whole, *cpu, callers, refused, text = said
     assert (clock, looks) == ("none", 0)
-    assert nap >= 0.5
-    assert whole >= 0.51
+    assert nap >= 0.2
+    assert whole >= 0.21
     assert cpu == [None] * 3
     assert set(callers) == {None}
     assert "no CPU time to sort them by: 'self_cpu'" in refused
