@@ -7,7 +7,6 @@ import os
 import sys
 from pathlib import Path
 
-import pytest
 from gpu_traced import traced
 from on_mock_gpu import HERE, MOCK
 from pystrobe import read as pystrobe_read
@@ -30,16 +29,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@pytest.mark.parametrize("option", ["--gpu", "--gpu-launches"])
-def test_of_a_script_that_is_killed_there_is_what_was_kept(
-    option: str, pystrobe: Pystrobe, tmp_path: Path
-) -> None:
-    script, recording = tmp_path / "a.py", tmp_path / "a.strobe"
-    script.write_text(KILLED)
-    variables = {**os.environ, "PYTHONPATH": str(HERE), "LD_LIBRARY_PATH": str(MOCK)}
-    arguments = (option, "--python", sys.executable, "-o", str(recording), str(script))
-    done = pystrobe.run("run", *arguments, env=variables)
-    assert done.code == 128 + 9
+def check_what_was_kept(option: str, recording: Path) -> None:
     gpu = pystrobe_read(str(recording)).gpu
     assert gpu is not None
     kept = [work for work in gpu.sums if any(f.function == "work" for f in work.frames)]
@@ -48,7 +38,28 @@ def test_of_a_script_that_is_killed_there_is_what_was_kept(
         assert sum(use.idle_ns for use in gpu.uses) > 1e9, "it was idle most of the time"
     assert "alone, as the program was cut short" in gpu.quality.line
     assert gpu.quality.duration_ns > 2e9
-    assert "kernels" in done.err, "and it is shown"
+
+
+def test_of_a_script_that_is_killed_there_is_what_was_kept(
+    pystrobe: Pystrobe, tmp_path: Path
+) -> None:
+    """Of two at once: it takes its time, but little of the CPUs'."""
+    script = tmp_path / "a.py"
+    script.write_text(KILLED)
+    variables = {**os.environ, "PYTHONPATH": str(HERE), "LD_LIBRARY_PATH": str(MOCK)}
+    recordings = {option: tmp_path / f"a{option}.strobe" for option in ("--gpu", "--gpu-launches")}
+    runs = {
+        option: pystrobe.start(
+            *("run", option, "--python", sys.executable, "-o", str(path), str(script)),
+            env=variables,
+        )
+        for option, path in recordings.items()
+    }
+    for option, run in runs.items():
+        _, err = run.communicate(timeout=60)
+        assert run.returncode == 128 + 9
+        assert "kernels" in err, "and it is shown"
+        check_what_was_kept(option, recordings[option])
 
 
 def test_what_is_kept_meanwhile_is_not_told_beside_the_whole() -> None:

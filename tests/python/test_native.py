@@ -187,7 +187,7 @@ def test_what_a_greenlet_works_is_not_called_c(pystrobe: Pystrobe) -> None:
     assert report["quality"]["native_unfit"] > 0.9 * total
 
 
-@pytest.mark.each_layout
+@pytest.mark.oldest_and_newest
 def test_the_lock_is_somebodys_all_the_time(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     """Though it may go from one thread to the next while these are looked at by turns."""
     if interpreter.free_threaded:

@@ -216,7 +216,7 @@ def test_a_report_that_is_ended_leaves_files_as_they_were(
     outputs = ("-o", str(old), "-o", str(new))
     report = (str(pystrobe.executable), "report", str(path), "--force", *outputs)
     # Held where the new contents are written and are not in the place of the old ones.
-    tracing = ("strace", "-o", "/dev/null", "-e", "inject=dup:delay_enter=2000000")
+    tracing = ("strace", "-o", "/dev/null", "-e", "inject=dup:delay_enter=1000000")
     with subprocess.Popen(
         [*tracing, *report],
         stderr=subprocess.DEVNULL,

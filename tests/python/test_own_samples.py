@@ -103,6 +103,7 @@ def test_no_symbol_is_looked_up_in_the_handler(of: Callable[[], Path]) -> None:
     assert "BIND_NOW" in flags
 
 
+@pytest.mark.each_layout
 def test_a_thread_of_c_is_seen_in_the_python_that_it_calls(
     pystrobe: Pystrobe, interpreter: Interpreter
 ) -> None:

@@ -179,7 +179,7 @@ def test_lock_time_is_the_work_done(pystrobe: Pystrobe, interpreter: Interpreter
 
 
 @pytest.mark.chance
-@pytest.mark.each_layout
+@pytest.mark.oldest_and_newest
 def test_who_waits_for_a_cpu_keeps_the_lock(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     if interpreter.free_threaded:
         pytest.skip("there is no lock")
@@ -194,7 +194,7 @@ def test_who_waits_for_a_cpu_keeps_the_lock(pystrobe: Pystrobe, interpreter: Int
 
 
 @pytest.mark.chance
-@pytest.mark.each_layout
+@pytest.mark.oldest_and_newest
 def test_native_code_runs_without_the_lock(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     with running(interpreter, "native") as target:
         recorded = pystrobe.attach(target.pid, seconds=1.5, rate=1000)
