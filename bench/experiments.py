@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +31,15 @@ class Plan:
     rounds: int = 5
     memory_seconds: int = 60
     say: Callable[[str], None] = field(default=print)
+
+    @property
+    def quick(self) -> bool:
+        """Only the harness is tried."""
+        return self.rounds <= 2
+
+    def at_least(self, seconds: int) -> int:
+        """Of a recording that needs so long."""
+        return self.seconds if self.quick else max(self.seconds, seconds)
 
     def pairs(self) -> Iterator[tuple[Interpreter, tools.Tool]]:
         for interpreter in self.interpreters:
@@ -73,11 +83,15 @@ def base_row(interpreter: Interpreter, tool: tools.Tool) -> Row:
 
 
 def attempt(plan: Plan, row: Row, measure: Callable[..., Row], *arguments: Any) -> Row:
-    """The row with what measure(*arguments) brought, or with the failure."""
+    """The row with what measure(*arguments) brought, or with the failure, whatever it is: hours of
+    other rows are not lost for one."""
     try:
         row |= measure(*arguments)
     except ToolError as failure:
         row["failed"] = str(failure)
+    except Exception as failure:
+        traceback.print_exc()
+        row["failed"] = f"{type(failure).__name__}: {failure}"
     plan.say("  " + "  ".join(f"{key}={brief(value)}" for key, value in row.items()))
     return row
 

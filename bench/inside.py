@@ -70,7 +70,7 @@ def figures_beside(answers: list[dict[str, Any]]) -> Row:
 
 def time_inside(plan: Plan) -> list[Row]:
     names = chosen_tools(plan, SAMPLERS)
-    blocks = 3 if plan.rounds <= 2 else BLOCKS
+    blocks = 3 if plan.quick else BLOCKS
     rows = []
     for own in chosen_builds(plan):
         for workload in ("fib", "mixed"):

@@ -135,7 +135,7 @@ FORMATS = ("html", "speedscope", "pprof", "collapsed", "json")
 def one_file(plan: Plan, interpreter: Interpreter, tool: tools.Tool) -> Row:
     with (
         target(interpreter, "realistic") as started,
-        request(interpreter, started, 10, 1000.0) as wanted,
+        request(interpreter, started, plan.at_least(10), 1000.0) as wanted,
     ):
         _, recording = sample(tool, wanted, started)
         size, samples = os.path.getsize(recording.file), sum(s.samples for s in recording.stacks)

@@ -5,7 +5,8 @@
     bench/run.py [EXPERIMENT...] [--python NAME...] [--tool NAME...] [--quick]
 
 results/NAME.json holds everything, results/NAME.md the table made of it by table.py, and of tracers
-results/NAME.svg a picture by plot.py.
+results/NAME.svg a picture by plot.py. The first two are written anew after each experiment. When
+one fails the results say so, the others go on, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import paths  # isort: skip
@@ -34,7 +37,7 @@ import timelines
 import tools
 import tracers
 import truth
-from experiments import Plan
+from experiments import Plan, Row
 from pystrobe.bench import _machine as machine
 
 EXPERIMENTS = {
@@ -96,9 +99,10 @@ def choose(names: list[str] | None, experiments: list[str]) -> dict[str, list[fi
 def make_plan(arguments: argparse.Namespace) -> Plan:
     wanted = [tool for tool in tools.ALL if not arguments.tool or tool.name in arguments.tool]
     only = frozenset(arguments.tool or ())
-    if arguments.quick:
-        return Plan([], wanted, only, seconds=1, rounds=2, memory_seconds=5)
-    return Plan([], wanted, only, arguments.seconds, arguments.rounds, arguments.memory_seconds)
+    times = (1, 2, 5)
+    if not arguments.quick:
+        times = (arguments.seconds, arguments.rounds, arguments.memory_seconds)
+    return Plan([], wanted, only, *times)
 
 
 @contextmanager
@@ -130,21 +134,30 @@ def main() -> None:
     }
     paths.RESULTS.mkdir(exist_ok=True)
     file = paths.RESULTS / f"{name}.json"
+    begin = time.perf_counter()
     with proc_in_roots([one for each in chosen.values() for one in each]):
-        for experiment, interpreters in chosen.items():
+        for number, (experiment, interpreters) in enumerate(chosen.items(), 1):
+            plan.say(f"== {experiment} ({number} of {len(chosen)})")
             run_one(replace(plan, interpreters=interpreters), experiment, result)
-            file.write_text(json.dumps(result, indent=1) + "\n")
-    text = table.render(result)
-    file.with_suffix(".md").write_text(text)
-    if "tracers" in result["experiments"]:
-        plot.draw(plot.medians(result["experiments"]["tracers"]["rows"]), file.with_suffix(".svg"))
-    print(text)
+            write(result, file)
+    if rows := result["experiments"].get("tracers", {}).get("rows"):
+        plot.draw(plot.medians(rows), file.with_suffix(".svg"))
+    print(table.render(result))
+    failed = [name for name, one in result["experiments"].items() if "failed" in one]
+    plan.say(f"{duration(time.perf_counter() - begin)} for all of it, in {file}")
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 def run_one(plan: Plan, experiment: str, result: dict[str, Any]) -> None:
-    plan.say(f"== {experiment}")
     stolen, begin = machine.stolen_ticks(), time.perf_counter()
-    rows = EXPERIMENTS[experiment](plan)
+    rows: list[Row] = []
+    failure = {}
+    try:
+        rows = EXPERIMENTS[experiment](plan)
+    except Exception as error:
+        traceback.print_exc()
+        failure = {"failed": f"{type(error).__name__}: {error}"}
     seconds = time.perf_counter() - begin
     stolen_s = (machine.stolen_ticks() - stolen) / os.sysconf("SC_CLK_TCK")
     result["experiments"][experiment] = {
@@ -152,7 +165,17 @@ def run_one(plan: Plan, experiment: str, result: dict[str, Any]) -> None:
         "seconds": round(seconds, 1),
         "stolen_percent": round(100 * stolen_s / seconds / (os.cpu_count() or 1), 2),
         "load": round(os.getloadavg()[0], 2),
-    }
+    } | failure
+    plan.say(f"   {duration(seconds)}")
+
+
+def write(result: dict[str, Any], file: Path) -> None:
+    file.write_text(json.dumps(result, indent=1) + "\n")
+    file.with_suffix(".md").write_text(table.render(result))
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds // 60:.0f} min {seconds % 60:02.0f} s"
 
 
 if __name__ == "__main__":

@@ -249,6 +249,8 @@ def render(result: dict[str, Any]) -> str:
         if not measured:
             continue
         lines += ["", f"## {title}", "", *markdown(columns, measured["rows"]), ""]
+        if "failed" in measured:
+            lines += [f"Failed: {measured['failed']}", ""]
         lines += builds(measured["rows"])
         lines.append(
             f"Taken in {measured['seconds']:.0f} s; the host took {measured['stolen_percent']} % "

@@ -19,20 +19,20 @@ import paths  # isort: skip
 from experiments import Plan, Row
 from in_turns import answer_of, chosen_builds, chosen_tools, rows_in_turns, seen
 from own_interpreters import Own
-from pystrobe.bench._turns import spread
+from pystrobe.bench._turns import program, spread
 
-WORKLOADS = paths.BENCH / "workloads"
+PROGRAM = paths.BENCH / "workloads" / "timeline.py"
 TOOLS = ("pystrobe", "VizTracer", "VizTracer with room")
 #: fib(20) so often: 0.2 and 2.2 million calls.
 UNITS = (10, 100)
 TIMEOUT_S = 600
 
 
-def run(own: Own, tool: str, units: int) -> dict[str, Any]:
+def run(own: Own, programs: Path, tool: str, units: int) -> dict[str, Any]:
     directory = own.directory(Path(mkdtemp(prefix="timeline-")))
-    program = f"{seen(own, WORKLOADS)}/timeline.py"
+    words = (f"{seen(own, programs)}/{PROGRAM.name}", tool, str(units), own.seen(directory))
     try:
-        return answer_of(own, (program, tool, str(units), own.seen(directory)), TIMEOUT_S)
+        return answer_of(own, words, TIMEOUT_S)
     finally:
         shutil.rmtree(directory)
 
@@ -56,10 +56,16 @@ def figures(answers: list[dict[str, Any]]) -> Row:
 
 
 def timelines(plan: Plan) -> list[Row]:
+    with program() as traced:  # whose workload ours imports
+        shutil.copy(PROGRAM, traced.parent)
+        return rows_of(plan, traced.parent)
+
+
+def rows_of(plan: Plan, programs: Path) -> list[Row]:
     tools = chosen_tools(plan, TOOLS)
     rows = []
     for own in chosen_builds(plan):
-        for units in UNITS:
-            runs = {tool: partial(run, own, tool, units) for tool in tools}
+        for units in UNITS[:1] if plan.quick else UNITS:
+            runs = {tool: partial(run, own, programs, tool, units) for tool in tools}
             rows += rows_in_turns(plan, runs, figures, build=own.name)
     return rows

@@ -283,9 +283,9 @@ def versions() -> dict[str, str]:
     def ask(command: list[str]) -> str:
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=20)
-        except OSError as error:
+        except (OSError, subprocess.TimeoutExpired) as error:
             return f"does not start: {error}"
-        return (done.stdout or done.stderr).strip().splitlines()[-1]
+        return ((done.stdout or done.stderr).strip().splitlines() or ["no answer"])[-1]
 
     return {
         "pystrobe": f"{ask([str(find_executable()), '--version'])} ({revision()})",

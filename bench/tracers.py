@@ -29,11 +29,10 @@ def tracers(plan: Plan) -> list[Row]:
 
 
 def rows_of(plan: Plan, copy: Path) -> list[Row]:
-    quick = plan.rounds <= 2
     rows = []
     for own in chosen_builds(plan):
         for workload in UNITS:
             names = chosen_tools(plan, tools_for(own.version, workload))
-            runs = {name: partial(run, own, copy, name, workload, quick) for name in names}
+            runs = {name: partial(run, own, copy, name, workload, plan.quick) for name in names}
             rows += rows_in_turns(plan, runs, figures, build=own.name, workload=workload)
     return rows

@@ -69,7 +69,7 @@ LEAST_BURN_SECONDS = 12
 
 def one_burn(plan: Plan, interpreter: Interpreter, tool: tools.Tool, mode: str) -> Row:
     options = {"cpu_time": mode == "cpu", "all_threads": mode == "wall"}
-    seconds = max(plan.seconds, LEAST_BURN_SECONDS)
+    seconds = plan.at_least(LEAST_BURN_SECONDS)
     with (
         target(interpreter, "burn", "nap") as started,
         request(interpreter, started, seconds, 1000.0, **options) as wanted,

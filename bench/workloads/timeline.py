@@ -7,7 +7,8 @@
 each of its formats. stdout: JSON with the seconds of both (`before`, `under`) and of the saving
 (`save`, by format), the size of each file (`bytes`, by format), how many calls of `fib` were made
 and how many are in the last of the files, which is JSON (`made`, `kept`), and the tool's `version`.
-Runs on any interpreter from 3.9 on; the tools must be importable.
+Runs on any interpreter from 3.9 on; the tools must be importable, and `_traced.py` of
+`pystrobe bench` beside it.
 """
 
 import json
@@ -15,7 +16,7 @@ import os
 import sys
 import time
 
-from traced import CALLS_OF_FIB_20, task_fib, version
+from _traced import CALLS_OF_FIB_20, task_fib, version
 
 
 class Pystrobe:
