@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,11 +128,14 @@ def recorded(tool: tools.Tool, request: tools.Request) -> tools.Recording:
     return recording
 
 
-def timed(command: list[str]) -> tuple[float, int]:
+def timed(command: list[str], environment: Mapping[str, str] | None = None) -> tuple[float, int]:
     """Seconds and exit code of a command whose output does not matter."""
     begin = time.perf_counter()
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, env=tools.own_environment()
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=environment or tools.own_environment(),
     )
     return time.perf_counter() - begin, done.returncode
 

@@ -32,6 +32,7 @@ import native
 import plot
 import price
 import programs
+import startup
 import table
 import timelines
 import tools
@@ -47,6 +48,7 @@ EXPERIMENTS = {
     "shares": truth.shares,
     "idle": truth.idle,
     "latency": price.latency,
+    "startup": startup.startup,
     "native": native.native,
     "scripts": programs.scripts,
     "files": price.files,
@@ -58,7 +60,7 @@ EXPERIMENTS = {
 }
 DEFAULT_PYTHONS = ["3.11", "3.13", "3.15"]
 #: On all interpreters that there are, if none is named.
-ON_ALL = {"tracers"}
+ON_ALL = ("startup", "tracers")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -68,7 +70,7 @@ def parse_arguments() -> argparse.Namespace:
         "--python",
         nargs="+",
         metavar="NAME",
-        help=f"default: {' '.join(DEFAULT_PYTHONS)}; of {' '.join(ON_ALL)}: all",
+        help=f"default: {' '.join(DEFAULT_PYTHONS)}; of {', '.join(ON_ALL)}: all",
     )
     parser.add_argument("--tool", nargs="+", metavar="NAME", help="only these, by exact name")
     parser.add_argument("--seconds", type=int, default=3, help="of one recording (default 3)")

@@ -120,6 +120,15 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             ("1 s recording: time beyond", number("beyond_one_second_ms", "{:.0f}")),
         ],
     ),
+    "startup": (
+        "Starts, ms",
+        [
+            *WHO,
+            ("took", number("ms", "{:.1f}")),
+            ("beyond the interpreter alone", number("beyond_ms", "{:.1f}")),
+            ("runs", text("runs")),
+        ],
+    ),
     "native": (
         "C functions of another process",
         [
