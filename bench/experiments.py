@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +30,7 @@ class Plan:
     seconds: int = 3
     rounds: int = 5
     memory_seconds: int = 60
+    peers_on: frozenset[str] = frozenset()  #: builds on which pairs_on_all() has peers too
     say: Callable[[str], None] = field(default=print)
 
     @property
@@ -46,6 +47,16 @@ class Plan:
             for tool in self.chosen:
                 if tool.supports(interpreter):
                     yield interpreter, tool
+
+    def pairs_on_all(
+        self, among: Sequence[tools.Tool] = tools.ALL
+    ) -> Iterator[tuple[Interpreter, tools.Tool]]:
+        """Ours on every interpreter; of the peers, and of our own other ways, those `among` or
+        asked for by name, and only on a few: all pairs would take too long."""
+        for interpreter, tool in self.pairs():
+            wanted = tool in among or tool.name in self.only_tools
+            if tool is tools.PYSTROBE or (wanted and interpreter.name in self.peers_on):
+                yield interpreter, tool
 
 
 @contextmanager

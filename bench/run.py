@@ -43,6 +43,7 @@ from pystrobe.bench import _machine as machine
 
 EXPERIMENTS = {
     "stacks": truth.stacks,
+    "depths": truth.depths,
     "slowdown": price.slowdown,
     "highest_rate": price.highest_rate,
     "shares": truth.shares,
@@ -60,7 +61,7 @@ EXPERIMENTS = {
 }
 DEFAULT_PYTHONS = ["3.11", "3.13", "3.15"]
 #: On all interpreters that there are, if none is named.
-ON_ALL = ("startup", "tracers")
+ON_ALL = ("depths", "shares", "startup", "tracers")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -101,10 +102,11 @@ def choose(names: list[str] | None, experiments: list[str]) -> dict[str, list[fi
 def make_plan(arguments: argparse.Namespace) -> Plan:
     wanted = [tool for tool in tools.ALL if not arguments.tool or tool.name in arguments.tool]
     only = frozenset(arguments.tool or ())
+    peers_on = frozenset(arguments.python or DEFAULT_PYTHONS)
     times = (1, 2, 5)
     if not arguments.quick:
         times = (arguments.seconds, arguments.rounds, arguments.memory_seconds)
-    return Plan([], wanted, only, *times)
+    return Plan([], wanted, only, *times, peers_on)
 
 
 @contextmanager

@@ -38,6 +38,10 @@ def ours(key: str, form: str = "{:,.0f}") -> Callable[[Row], str]:
     return lambda row: form.format(row["quality"][key]) if "quality" in row else ""
 
 
+def by_chance(row: Row) -> str:
+    return f"{row['chance_points']:.2f} (at most {row['chance_most_points']:.2f})"
+
+
 def version(row: Row) -> str:
     return row.get("version") or ""
 
@@ -61,7 +65,7 @@ COST: list[Column] = [
 ]
 TABLES: dict[str, tuple[str, list[Column]]] = {
     "stacks": (
-        "Call tower: impossible stacks and bias",
+        "Call tower: impossible stacks",
         [
             *WHO,
             ("asked Hz", number("asked", "{:,.0f}")),
@@ -69,11 +73,23 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             ("delivered/s", number("delivered", "{:,.0f}")),
             ("impossible %", number("impossible_percent", "{:.3f}")),
             ("impossible with lines %", number("wrong_lines_percent", "{:.3f}")),
-            ("bias, points", number("bias_points", "{:.1f}")),
             *COST,
             ("us/sample", number("cpu_us_per_sample", "{:.0f}")),
             ("marked", ours("marked")),
             ("late", ours("late")),
+            ("lost", ours("lost")),
+        ],
+    ),
+    "depths": (
+        "Call chain: bias of the depths against the program's own clock",
+        [
+            *WHO,
+            ("asked Hz", number("asked", "{:,.0f}")),
+            ("samples", number("samples", "{:,.0f}")),
+            ("bias, points", number("bias_points")),
+            ("by chance alone (in 99 of 100)", by_chance),
+            ("truth before against after", number("truth_points")),
+            *COST,
             ("lost", ours("lost")),
         ],
     ),

@@ -59,6 +59,7 @@ class Tool:
     supports: Callable[[Interpreter], bool]
     dump: Callable[[Interpreter, int], list[str]]
     exit_codes: frozenset[int] = field(default=frozenset({0}))
+    cpu_mode: bool = True  #: finds a thread wherever it ran when CPU time is asked for
 
 
 # --- pystrobe
@@ -244,6 +245,7 @@ def tachyon(name: str, *options: str) -> Tool:
         read,
         lambda interpreter: interpreter.minor == (3, 15) and not interpreter.free_threaded,
         dump,
+        cpu_mode=False,  # with --blocking it finds none that runs: it has stopped them itself
     )
 
 
@@ -266,6 +268,8 @@ ALL = [
     TACHYON,
     TACHYON_BLOCKING,
 ]
+#: Each profiler in the way that it works by itself.
+PLAIN = [PYSTROBE, PYSPY, AUSTIN, TACHYON]
 
 
 def revision() -> str:

@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from functools import cache
+from math import ceil, sqrt
+from statistics import mean
 
 import paths  # noqa: F401  # isort: skip
 import tools
 from collapsed import Stack
 from experiments import Plan, Row, attempt, base_row, cost, request, sample, target
 from find import Interpreter
-from oracle import Oracle, bias_points, depth_shares
+from oracle import Oracle, depth_shares, unevenness
+from pystrobe.bench._turns import ToolError
 
 
 @cache
@@ -19,7 +24,7 @@ def oracle_of(name: str, interpreter: Interpreter) -> Oracle:
 
 
 def stacks(plan: Plan) -> list[Row]:
-    """The call tower: impossible stacks, bias of the depths, rate, cost."""
+    """The call tower: impossible stacks, rate, cost."""
     rows = []
     for interpreter, tool in plan.pairs():
         for pinned in (True, False):
@@ -33,12 +38,11 @@ def one_tower(
     plan: Plan, interpreter: Interpreter, tool: tools.Tool, rate: float, pinned: bool
 ) -> Row:
     with (
-        target(interpreter, "tower", "--truth", pinned=pinned) as started,
+        target(interpreter, "tower", pinned=pinned) as started,
         request(interpreter, started, plan.seconds, rate) as wanted,
     ):
         seen, recording = sample(tool, wanted, started, pinned)
         quality = tools.quality(recording)
-        truth = started.ready["shares"]
     oracle = oracle_of("tower", interpreter)
     functions = oracle.judge(recording.stacks, lines=False)
     lines = oracle.judge(recording.stacks)
@@ -46,16 +50,66 @@ def one_tower(
         "delivered": functions.total / seen.recording_s,
         "impossible_percent": 100 * functions.impossible.total() / functions.total,
         "wrong_lines_percent": 100 * lines.impossible.total() / functions.total,
-        "bias_points": bias_points(depth_shares(recording.stacks, 7), truth),
         **cost(seen, functions.total),
         **quality,
     }
 
 
+LEVELS = 8
+#: Chance alone makes a bias of about 1 point of them.
+LEAST_DEPTHS = 10_000
+
+
+def depths(plan: Plan) -> list[Row]:
+    """A chain of calls that tells its levels' shares of the time: bias, and what chance makes."""
+    rows = []
+    for interpreter, tool in plan.pairs_on_all():
+        for rate in (1000.0, 10000.0):
+            row = base_row(interpreter, tool) | {"asked": rate}
+            rows.append(attempt(plan, row, one_chain, plan, interpreter, tool, rate))
+    return rows
+
+
+def one_chain(plan: Plan, interpreter: Interpreter, tool: tools.Tool, rate: float) -> Row:
+    seconds = plan.at_least(ceil(LEAST_DEPTHS / rate))
+    with target(interpreter, "levels") as started:
+        # Only where it ran: looks at a thread that waits for a CPU all find the same.
+        with request(interpreter, started, seconds, rate, cpu_time=tool.cpu_mode) as wanted:
+            seen, recording = sample(tool, wanted, started)
+            quality = tools.quality(recording)
+        before, after = started.ready["shares"], started.stop()["shares"]
+    truth = [mean(both) for both in zip(before, after, strict=True)]
+    outside, *found = depth_shares(recording.stacks, LEVELS - 1)
+    if not any(found):
+        raise ToolError("no sample in the chain")
+    samples = round((1 - outside) * sum(stack.samples for stack in recording.stacks))
+    usual, most = chance_points(truth, samples)
+    return {
+        "samples": samples,
+        "bias_points": unevenness([share / sum(found) for share in found], truth),
+        "chance_points": usual,
+        "chance_most_points": most,
+        "truth_points": unevenness(before, after),
+        **cost(seen, samples),
+        **quality,
+    }
+
+
+def chance_points(truth: Sequence[float], samples: int) -> tuple[float, float]:
+    """The bias that so many independent samples have by chance: on average, and that which all but
+    one in a hundred stay below. Counts of a thousand are normally distributed nearly enough."""
+    draws = random.Random(0)
+    biases = []
+    for _ in range(2000):
+        counts = [draws.gauss(samples * share, sqrt(samples * share)) for share in truth]
+        biases.append(unevenness([count / sum(counts) for count in counts], truth))
+    return mean(biases), sorted(biases)[len(biases) * 99 // 100]
+
+
 def shares(plan: Plan) -> list[Row]:
     """50/30/20 of the CPU with sleep in between: worst error in points, by CPU and by wall."""
     rows = []
-    for interpreter, tool in plan.pairs():
+    for interpreter, tool in plan.pairs_on_all(tools.PLAIN):
         for mode in ("cpu", "wall"):
             row = base_row(interpreter, tool) | {"mode": mode}
             rows.append(attempt(plan, row, one_burn, plan, interpreter, tool, mode))

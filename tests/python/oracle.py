@@ -203,7 +203,7 @@ class Oracle:
 
 
 def depth_shares(stacks: Iterable[Stack], depth: int) -> list[float]:
-    """Of the tower: share of the samples outside it, at level 0, ... at level `depth`."""
+    """Of a tower or chain: share of the samples outside it, at level 0, ... at level `depth`."""
     counts = [0] * (depth + 2)
     for stack in stacks:
         level = sum(frame.name.startswith("node_") for frame in stack.frames)
@@ -212,17 +212,6 @@ def depth_shares(stacks: Iterable[Stack], depth: int) -> list[float]:
     return [count / total for count in counts]
 
 
-def merge_ends(shares: Sequence[float]) -> list[float]:
-    """Outside and the lowest level as one: how a call's price is shared between caller and callee
-    cannot be told by timing towers, and only there does it matter."""
-    return [shares[0] + shares[-1], *shares[1:-1]]
-
-
 def unevenness(shares: Sequence[float], truth: Sequence[float]) -> float:
     """Half the summed difference of two distributions, in percentage points."""
     return 50 * sum(abs(share - true) for share, true in zip(shares, truth, strict=True))
-
-
-def bias_points(shares: Sequence[float], truth: Sequence[float]) -> float:
-    """The same over a tower, its ends taken as one."""
-    return unevenness(merge_ends(shares), merge_ends(truth))

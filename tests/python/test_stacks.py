@@ -253,11 +253,9 @@ def test_it_is_told_that_the_way_of_pausing_changed(
     ],
 )
 def test_depths_are_unbiased(pystrobe: Pystrobe, interpreter: Interpreter, pinned: bool) -> None:
-    """Tools that drop or prefer what is quick to read are off by 18 points here."""
+    """Tools that drop or prefer what is quick to read are off by 5 to 25 points here."""
     stacks, samples = [], 0
-    tower = Case("tower", ("--truth", "--work", "30"))
-    with target_of(interpreter, tower, pinned) as (target, cpu):
-        truth = target.ready["shares"]
+    with target_of(interpreter, Case("levels", ("0.3",)), pinned) as (target, cpu):
         for _ in range(MOST_RUNS):
             recorded = pystrobe.attach(target.pid, seconds=1, rate=2000, cpu=cpu)
             # Only where it ran: while the target waits for a processor it stays where it is.
@@ -265,11 +263,8 @@ def test_depths_are_unbiased(pystrobe: Pystrobe, interpreter: Interpreter, pinne
             samples += recorded.json()["total"]["cpu_samples"]
             if samples >= 2000:
                 break
-    outside, first, *levels, lowest = depth_shares(stacks, depth=7)
-    mean = sum(levels) / len(levels)
-    # Chance alone gives about 100 / sqrt(samples) points.
-    assert unevenness(levels, [mean] * len(levels)) < 3 + 150 / sqrt(samples), levels
-    # In some processes it truly takes longer than the others: see tower.py.
-    assert 0.75 < first / mean < 2, (first, levels)
-    # Timing empty towers tells this part only roughly.
-    assert abs(outside + lowest - truth[0] - truth[-1]) < 0.15, (outside, lowest, truth)
+    outside, *levels = depth_shares(stacks, depth=7)
+    assert outside < 0.05
+    # Chance alone gives 105 / sqrt(samples) points, and more than 180 in one of 100 cases.
+    found = [level / sum(levels) for level in levels]
+    assert unevenness(found, target.ready["shares"]) < 0.5 + 250 / sqrt(samples), found
