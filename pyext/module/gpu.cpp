@@ -99,7 +99,7 @@ class Call : public gpu::Workload {
   std::unique_ptr<py::error_already_set> raised_;
 };
 
-py::dict ToDict(gpu::Measurement& measured) {
+py::dict DictOf(gpu::Measurement& measured) {
   return py::dict(
       py::arg("gpu_seconds") = std::move(measured.gpu_seconds),
       py::arg("cpu_seconds") = std::move(measured.cpu_seconds),
@@ -121,7 +121,7 @@ py::list Measure(const std::vector<py::function>& functions, gpu::MeasureOptions
   auto measured = gpu::MeasureInTurn(workloads, options);
   for (const auto& call : calls) call->RaiseAgain();
   py::list all;
-  for (gpu::Measurement& one : ValueOrRaise(std::move(measured))) all.append(ToDict(one));
+  for (gpu::Measurement& one : ValueOrRaise(std::move(measured))) all.append(DictOf(one));
   return all;
 }
 
