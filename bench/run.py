@@ -27,6 +27,7 @@ from typing import Any
 
 import paths  # isort: skip
 import find
+import held
 import inside
 import native
 import plot
@@ -56,6 +57,7 @@ EXPERIMENTS = {
     "memory": price.memory,
     "memory_inside": inside.memory_inside,
     "time_inside": inside.time_inside,
+    "held": held.held,
     "tracers": tracers.tracers,
     "timelines": timelines.timelines,
 }

@@ -216,6 +216,16 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             ("elapsed", number("elapsed", "{:.3f}")),
         ],
     ),
+    "held": (
+        "For how long a sample at 1 kHz holds its thread",
+        [
+            *WHO,
+            ("depth", text("depth")),
+            ("samples", number("samples", "{:,.0f}")),
+            ("median us", number("median_us", "{:.1f}")),
+            ("99th percentile us", number("p99_us", "{:.1f}")),
+        ],
+    ),
     "memory_inside": (
         "Memory that a program takes more for as it samples itself for a second, MB",
         [

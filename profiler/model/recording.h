@@ -17,6 +17,7 @@
 #include "profiler/model/call_clock.h"
 #include "profiler/model/call_event.h"
 #include "profiler/model/deadline_series.h"
+#include "profiler/model/duration_histogram.h"
 #include "profiler/model/gpu_record.h"
 #include "profiler/model/range_record.h"
 #include "profiler/model/sample.h"
@@ -107,6 +108,10 @@ struct Quality {
   uint64_t native_unfit = 0;   ///< stacks with native frames that fit no place between those of
                                ///< Python; those of the innermost C functions are in the stack
   uint64_t left_out = 0;  ///< by tracing: calls deeper than Metadata::max_depth, not in `taken`
+  /// Each time that a thread was held for a sample: for how long by our clock, all copies of that
+  /// sample together, without the context switches around them, which are in `held_ns`; by signals
+  /// the CPU time of the handler. Empty by tracing, and in older files.
+  DurationHistogram held_each;
 
   friend bool operator==(const Quality&, const Quality&) = default;
 };

@@ -21,23 +21,52 @@ void ForEachInteger(Q& q, Visit visit) {
                       q.run_delay_ns, q.own_cpu_ns));
 }
 
-/// What older files lack.
-void ParseLaterFields(ByteReader& in, Quality& quality) {
+void AppendHistogram(Bytes& out, const DurationHistogram& now, const DurationHistogram& before) {
+  const std::span<const uint64_t> counts = now.counts(), old = before.counts();
+  const auto grown = [&](size_t i) { return counts[i] - (i < old.size() ? old[i] : 0); };
+  size_t changed = 0;
+  for (size_t i = 0; i < counts.size(); ++i) changed += grown(i) != 0 ? 1 : 0;
+  AppendVarint(out, changed);
+  size_t next = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (grown(i) == 0) continue;
+    AppendVarint(out, i - next);
+    AppendVarint(out, grown(i));
+    next = i + 1;
+  }
+}
+
+/// False where there are no such buckets.
+bool ParseHistogram(ByteReader& in, DurationHistogram& histogram) {
+  const uint64_t changed = in.Varint();
+  size_t next = 0;
+  for (uint64_t i = 0; i < changed && in.ok(); ++i) {
+    const uint64_t skipped = in.Varint();
+    if (skipped >= DurationHistogram::kMostBuckets - next) return false;
+    next += static_cast<size_t>(skipped);
+    histogram.AddTo(next++, in.Varint());
+  }
+  return true;
+}
+
+/// What older files lack. False where a figure makes no sense.
+bool ParseLaterFields(ByteReader& in, Quality& quality) {
   const std::string_view pause_mode = in.Text();
   if (!pause_mode.empty()) quality.pause_mode = pause_mode;
   quality.thread_ns = Add(quality.thread_ns, in.Varint());
   quality.unseen_ns = Add(quality.unseen_ns, in.Varint());
-  if (in.empty()) return;
+  if (in.empty()) return true;
   const auto before = static_cast<uint64_t>(quality.limited_ns.value_or(0));
   quality.limited_ns = static_cast<int64_t>(Add(before, in.Varint()));
-  if (in.empty()) return;
+  if (in.empty()) return true;
   quality.cpu_ns = Add(quality.cpu_ns, in.Varint());
   quality.unseen_cpu_ns = Add(quality.unseen_cpu_ns, in.Varint());
-  if (in.empty()) return;
+  if (in.empty()) return true;
   quality.native_cut = Add(quality.native_cut, in.Varint());
   quality.native_unfit = Add(quality.native_unfit, in.Varint());
-  if (in.empty()) return;
+  if (in.empty()) return true;
   quality.left_out = Add(quality.left_out, in.Varint());
+  return in.empty() || ParseHistogram(in, quality.held_each);
 }
 
 }  // namespace
@@ -114,6 +143,7 @@ void AppendQuality(Bytes& out, const Quality& quality, const Quality& before) {
   AppendVarint(out, Difference(quality.native_cut, before.native_cut));
   AppendVarint(out, Difference(quality.native_unfit, before.native_unfit));
   AppendVarint(out, Difference(quality.left_out, before.left_out));
+  AppendHistogram(out, quality.held_each, before.held_each);
 }
 
 Result<void> ParseQuality(ByteSpan bytes, Quality& so_far) {
@@ -127,7 +157,9 @@ Result<void> ParseQuality(ByteSpan bytes, Quality& so_far) {
   quality.final_rate_hz = in.Double();
   const std::string_view cpu_source = in.Text();
   if (!cpu_source.empty()) quality.cpu_source = cpu_source;
-  if (!in.empty()) ParseLaterFields(in, quality);
+  if (!in.empty() && !ParseLaterFields(in, quality)) {
+    return Corrupt("times held of no bucket that there is");
+  }
   if (!in.ok()) return Corrupt("quality figures that end too early");
   so_far = std::move(quality);
   return {};

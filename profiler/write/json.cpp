@@ -101,7 +101,16 @@ class ProfileJson {
       json_.Field("cpu_ns", quality.cpu_ns).Field("unseen_cpu_ns", quality.unseen_cpu_ns);
     }
     json_.Field("native_cut", quality.native_cut).Field("native_unfit", quality.native_unfit);
-    json_.Field("left_out", quality.left_out).EndObject();
+    json_.Field("left_out", quality.left_out);
+    WriteHeldEach(quality.held_each);
+    json_.EndObject();
+  }
+
+  void WriteHeldEach(const DurationHistogram& held) {
+    const auto median = held.Median(), most = held.Quantile(0.99);
+    if (!median || !most) return;
+    json_.Field("held_count", held.count());
+    json_.Field("held_median_ns", *median).Field("held_p99_ns", *most);
   }
 
   void WriteCallsOf(const CallsOfPart& part) {

@@ -71,7 +71,9 @@ py::dict QualityDict(const Quality& quality) {
       "unseen_ns"_a = quality.unseen_ns, "limited_ns"_a = quality.limited_ns,
       "cpu_ns"_a = quality.cpu_ns, "unseen_cpu_ns"_a = quality.unseen_cpu_ns,
       "native_cut"_a = quality.native_cut, "native_unfit"_a = quality.native_unfit,
-      "left_out"_a = quality.left_out);
+      "left_out"_a = quality.left_out, "held_count"_a = quality.held_each.count(),
+      "held_median_ns"_a = quality.held_each.Median(),
+      "held_p99_ns"_a = quality.held_each.Quantile(0.99));
 }
 
 py::list ThreadList(const Profile& profile) {

@@ -338,6 +338,7 @@ void SamplingRun::Count(const TickOutcome& outcome) {
 void SamplingRun::UpdateFigures(Nanoseconds now) {
   quality_.duration_ns = (now - start_).count();
   quality_.run_delay_ns = static_cast<int64_t>(threads_.total_run_delay());
+  quality_.held_each = ticks_.held_each();
   quality_.own_cpu_ns = OwnCpu().count();
   quality_.achieved_rate_hz = static_cast<double>(quality_.taken) * 1e9 /
                               static_cast<double>(std::max<int64_t>(1, quality_.duration_ns));

@@ -368,18 +368,21 @@ std::optional<Waiting> TickSampler::WaitedFor(Look& look) {
 }
 
 Nanoseconds TickSampler::HeldFor(Look& look, const std::optional<Waiting>& waited) {
+  // Who slept all the while waited for nobody.
+  const auto& seen = look.job.subject_look;
+  const bool slept = waited && waited->arrivals == 0 && seen && !seen->awake;
+  const Nanoseconds copying = look.held.copying;
+  if (copying > Nanoseconds{} && !slept) held_each_.Add(static_cast<uint64_t>(copying.count()));
   switch (pauser_.mode_in_use()) {
     case PauseMode::kNone:
-      return waited ? std::min(look.held.copying, waited->time) : Nanoseconds{};
+      return waited ? std::min(copying, waited->time) : Nanoseconds{};
     // A stopped thread does not wait for a CPU: run_delay knows nothing of it.
     case PauseMode::kPtrace:
-      return look.held.copying;
+      return copying;
     default:
       break;
   }
-  // Who slept all the while waited for nobody.
-  const auto& seen = look.job.subject_look;
-  if (waited && waited->arrivals == 0 && seen && !seen->awake) return {};
+  if (slept) return {};
   look.held.waited = waited;
   return held_time_.Estimate(look.held, look.subject->kernel().held_pending());
 }

@@ -68,6 +68,8 @@ class TickSampler {
   Nanoseconds HeldInVain(size_t i) { return HeldFor(Made(i), std::nullopt); }
   /// Yields the sample of a good look, as of `tick`.
   TickOutcome FinishMade(size_t i, const Tick& tick);
+  /// As Quality::held_each, of all looks until now.
+  const DurationHistogram& held_each() const { return held_each_; }
 
  private:
   /// One subject and what is copied with it.
@@ -154,6 +156,7 @@ class TickSampler {
   Pauser& pauser_;
   SubjectChooser chooser_;
   HeldTime held_time_;
+  DurationHistogram held_each_;
   Tick tick_;
   TickOutcome outcome_;
   Nanoseconds asked_{};    // tick_.time, before anything was copied

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -136,10 +137,12 @@ void ThreadLook::Take(const ucontext_t& context, bool of_timer) {
   }
   head.period_ns = period_ns_;
   head.generation = generation_;
-  Write(head, begin);
+  std::byte* const record = Write(head);
+  Nanoseconds spent = ThreadCpuNow() - begin;
+  if (DrawPeriod(head.tries > 0, spent)) spent = ThreadCpuNow() - begin;
+  if (record != nullptr) Commit(record, std::exchange(tried_, {}) + spent);
   // What was captured for lack of names need not be again.
   if (has_new || (native_ && native_->end() == native::StepResult::kNotAsked)) news_.Ring();
-  DrawPeriod(head.tries > 0, ThreadCpuNow() - begin);
 }
 
 WalkStatus ThreadLook::LookAtFrames() {
@@ -187,14 +190,15 @@ bool ThreadLook::WasInKernel(const ucontext_t& context) {
 }
 
 // To set a period costs as much as a look.
-void ThreadLook::DrawPeriod(bool was_changed, Nanoseconds look) {
+bool ThreadLook::DrawPeriod(bool was_changed, Nanoseconds look) {
   const int event = event_fd_.load();
   const uint64_t least = LeastPeriod(look);
   const bool is_due = ++signals_ % kSignalsPerPeriod == 0;
-  if (event < 0 || !(is_due || was_changed || period_ns_ < least)) return;
+  if (event < 0 || !(is_due || was_changed || period_ns_ < least)) return false;
   const int64_t last = periods_.last_ns;
   period_ns_ = std::max(static_cast<uint64_t>(periods_.Draw() - last), least);
   SetPeriod(event, period_ns_);
+  return true;
 }
 
 // What is too deep stays so.
@@ -293,7 +297,7 @@ uint32_t ThreadLook::CountCommon() const {
   return common;
 }
 
-void ThreadLook::Write(RawSample head, Nanoseconds begin) {
+std::byte* ThreadLook::Write(RawSample head) {
   head.common = CountCommon();
   head.frame_count = static_cast<uint32_t>(frames_.size()) - head.common;
   head.code_count = static_cast<uint32_t>(codes_.size());
@@ -311,18 +315,23 @@ void ThreadLook::Write(RawSample head, Nanoseconds begin) {
   }
   if (into == nullptr) {
     lost_.fetch_add(1);
-    return;
+    return nullptr;
   }
+  std::byte* const record = into;
   head.lost = lost_.exchange(0);
-  const Nanoseconds spent = std::exchange(tried_, {}) + ThreadCpuNow() - begin;
-  head.handler_ns = static_cast<uint32_t>(spent.count());
   CopyTo(into, &head, 1);
   CopyTo(into, frames_.data(), head.frame_count);
   CopyTo(into, codes_.data(), head.code_count);
   CopyTo(into, captures_.bytes().data(), head.captured_bytes);
   WriteNative(head, into);
-  records_.Commit();
   std::swap(frames_, previous_);
+  return record;
+}
+
+void ThreadLook::Commit(std::byte* record, Nanoseconds spent) {
+  const auto handler_ns = static_cast<uint32_t>(spent.count());
+  std::memcpy(record + offsetof(RawSample, handler_ns), &handler_ns, sizeof handler_ns);
+  records_.Commit();
 }
 
 void ThreadLook::WriteNative(const RawSample& head, std::byte* into) {

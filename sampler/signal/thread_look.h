@@ -88,13 +88,17 @@ class ThreadLook {
   pyabi::WalkStatus WalkFrom(pyabi::ChainStart& chain, Address first);
   bool IsOverdue(Nanoseconds since_last) const;
   bool WasInKernel(const ucontext_t& context);
-  void DrawPeriod(bool was_changed, Nanoseconds look);
+  /// True where the period was set.
+  bool DrawPeriod(bool was_changed, Nanoseconds look);
   bool TryAgain(pyabi::WalkStatus status);
   /// True where there are some that have no names yet.
   bool LookAtCodes();
   bool WasFound(Address code) const;
   uint32_t CountCommon() const;
-  void Write(RawSample head, Nanoseconds begin);
+  /// The record, but for what the handler took; null where there is no room for it.
+  std::byte* Write(RawSample head);
+  /// `spent`: by the handler, for all tries.
+  void Commit(std::byte* record, Nanoseconds spent);
   void WriteNative(const RawSample& head, std::byte* into);
 
   const pyabi::Layout& layout_;

@@ -155,6 +155,7 @@ void WatchedThread::Count(const RecordParts& record, bool whole) {
   quality.deadlines += 1 + head.lost;
   quality.lost += head.lost;
   quality.held_ns += head.handler_ns;
+  quality.held_each.Add(head.handler_ns);
   quality.retries += head.tries;
   ++quality.taken;
   ++(whole ? quality.proved : quality.incomplete);

@@ -304,6 +304,7 @@ def test_the_schema_knows_every_field(
     within_another_range_only = {"ranges", "parent"}
     in_python_only = {"frame"}
     where_work_is_recorded_only = {"stream"}
+    where_threads_were_held_only = {"held_count", "held_median_ns", "held_p99_ns"}
     not_of_all = (
         with_c_functions_only
         | with_cpu_time_only
@@ -313,6 +314,7 @@ def test_the_schema_knows_every_field(
         | within_another_range_only
         | in_python_only
         | where_work_is_recorded_only
+        | where_threads_were_held_only
     )
 
     def close(schema: Any) -> Any:

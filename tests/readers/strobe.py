@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 import sys
 import zlib
+from collections import Counter
 
 import zstandard
 from strobe_gpu import GAPS, GpuRecord, RangeRecord
@@ -121,6 +122,8 @@ class Reader:
         self.limited: int | None = None
         self.cpu_times = [0, 0]
         self.native = [0, 0]
+        self.left_out = 0
+        self.held_each: Counter[int] = Counter()
         self.complete = False
         self.last_new_callee = 0
         self.callees: dict[int, list[int]] = {}
@@ -251,6 +254,13 @@ class Reader:
             self.cpu_times = [time + column.zigzag() for time in self.cpu_times]
         if column.more():
             self.native = [count + column.zigzag() for count in self.native]
+        if column.more():
+            self.left_out += column.zigzag()
+        if column.more():
+            bucket = -1
+            for _ in range(column.varint()):
+                bucket += 1 + column.varint()
+                self.held_each[bucket] += column.varint()
 
     def read_definitions(self, columns: list[In]) -> None:
         while columns[STRING_LENGTHS].more():
@@ -407,6 +417,10 @@ class Reader:
             out.append(f"quality cpu {cpu} unseen {unseen}")
         if any(self.native):
             out.append(f"quality native cut {self.native[0]} unfit {self.native[1]}")
+        if self.left_out:
+            out.append(f"quality left out {self.left_out}")
+        for bucket, times in sorted(self.held_each.items()):
+            out.append(f"quality held bucket {bucket} times {times}")
         return out
 
 

@@ -100,6 +100,22 @@ TEST_F(TickSamplerTest, TheFirstLookIsFollowedByNone) {
   EXPECT_FALSE(ticks_->started());
 }
 
+TEST_F(TickSamplerTest, EachTimeThatTheTargetWasHeldIsKept) {
+  const Nanoseconds begin = MonotonicNow();
+  size_t held = 0;
+  for (int i = 0; i < 20; ++i) {
+    LookOnce();
+    // Looks at a thread that has not run since the last one hold nobody.
+    ASSERT_LE(ticks_->held_each().count(), ++held);
+    held = ticks_->held_each().count();
+    usleep(2000);
+  }
+  EXPECT_GT(held, 0U);
+  EXPECT_GT(ticks_->held_each().Quantile(0), 0U);
+  const auto mean_ns = static_cast<uint64_t>((MonotonicNow() - begin).count()) / held;
+  EXPECT_LT(ticks_->held_each().Median(), mean_ns);
+}
+
 TEST_F(TickSamplerTest, WhatIsNotDueIsNotMade) {
   if (HasOneCpu()) GTEST_SKIP() << "one CPU only: no looks ahead";
   ASSERT_TRUE(StartAhead(3, seconds(100)));

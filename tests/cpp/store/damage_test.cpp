@@ -285,6 +285,25 @@ TEST(Damage, DeepRecursionsAreNoDamage) {
   EXPECT_GT(tables.stack_count(), 90 * file.size());
 }
 
+TEST(Damage, TimesHeldOfNoBucketThatThereIsAreRefused) {
+  Quality quality{.limited_ns = 0};
+  Bytes none_held;
+  AppendQuality(none_held, quality, {});
+  for (const size_t bucket :
+       {DurationHistogram::kMostBuckets - 1, DurationHistogram::kMostBuckets}) {
+    Bytes bytes = none_held;
+    bytes.back() = 2;
+    for (const size_t skipped : {size_t{3}, bucket - 4}) {
+      AppendVarint(bytes, skipped);
+      AppendVarint(bytes, 7);
+    }
+    Quality read;
+    const auto done = ParseQuality(bytes, read);
+    EXPECT_EQ(done.has_value(), bucket < DurationHistogram::kMostBuckets);
+    EXPECT_EQ(read.held_each.count(), done ? 14U : 0U);
+  }
+}
+
 TEST(Damage, UnknownBlocksAreSkippedOrStopTheReader) {
   const std::string whole = SmallFile();
   const std::vector<size_t> borders = BlockBorders(whole);

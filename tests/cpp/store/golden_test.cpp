@@ -24,8 +24,8 @@ using testing::MakeThread;
 using testing::MemoryRecording;
 using testing::ToText;
 
-constexpr std::array<std::string_view, 8> kGoldenFiles = {"v1",   "v1.1", "v2",   "v2.1",
-                                                          "v2.2", "v2.3", "v2.4", "v2.5"};
+constexpr std::array<std::string_view, 9> kGoldenFiles = {"v1",   "v1.1", "v2",   "v2.1", "v2.2",
+                                                          "v2.3", "v2.4", "v2.5", "v2.6"};
 constexpr std::string_view kNewest = kGoldenFiles.back();
 
 std::string GoldenPath(std::string_view name, std::string_view extension) {
@@ -69,6 +69,8 @@ struct GoldenRecording {
       if (second == 3) quality_.unseen_cpu_ns = 40'000'000;
       if (second == 3) quality_.native_cut = 3;
       if (second == 3) quality_.native_unfit = 1;
+      if (second == 3) quality_.left_out = 5;
+      HoldOften(second);
       if (auto done = sink.Append(tables_, samples_, quality_); !done) return done;
       if (auto done = AppendCalls(second, sink); !done) return done;
       if (auto done = AppendGpu(sink); !done) return done;
@@ -96,6 +98,13 @@ struct GoldenRecording {
     metadata.native = true;
     metadata.timeline = true;
     return metadata;
+  }
+
+  // More of what was there, longer and shorter than that, and once the longest there is.
+  void HoldOften(int second) {
+    constexpr std::array<uint64_t, 4> kHeldNs = {4'321, 4'322, 98'765, 12};
+    for (int i = 0; i <= second; ++i) quality_.held_each.Add(kHeldNs[static_cast<size_t>(i)]);
+    if (second == 3) quality_.held_each.Add(~uint64_t{0});
   }
 
   void TakeSecond(int second) {

@@ -116,6 +116,9 @@ class RandomRecording {
     q.native_cut += Below(100);
     q.left_out += Below(100'000);
     q.native_unfit += Below(100);
+    for (int i = 0; i < 5; ++i) {
+      q.held_each.AddTo(Below(DurationHistogram::kMostBuckets), Below(1000));
+    }
   }
 
   FrameId MakeFrame() {

@@ -37,6 +37,8 @@ Quality QualityOf(const MemoryRecording& recording, int64_t duration_ns) {
   const bool has_calls = HasCalls(recording.metadata());
   uint64_t taken = has_calls ? 0 : recording.samples().size();
   for (const Sample& sample : recording.samples()) taken += has_calls ? sample.count : 0;
+  DurationHistogram held_each;
+  if (!has_calls) held_each.AddTo(DurationHistogram::BucketOf(3000), taken);
   return {.deadlines = taken,
           .samples = taken,
           .taken = taken,
@@ -50,7 +52,8 @@ Quality QualityOf(const MemoryRecording& recording, int64_t duration_ns) {
                                                      static_cast<double>(duration_ns),
           .final_rate_hz = 1000,
           .complete = true,
-          .cpu_source = has_calls ? "sys.monitoring" : "schedstat"};
+          .cpu_source = has_calls ? "sys.monitoring" : "schedstat",
+          .held_each = held_each};
 }
 
 /// A sample of one millisecond on the CPU, ending at `end_ms`.

@@ -14,6 +14,7 @@ using ::testing::HasSubstr;
 using testing::MakeStack;
 using testing::MakeThread;
 using testing::MemoryRecording;
+using ::testing::Not;
 using testing::Written;
 using testing::WrittenExample;
 
@@ -62,6 +63,16 @@ TEST(JsonTest, WritesAStackWithAllItsWeights) {
                               "\n"
                               R"({"frames":[[1,3],[0,8]],)" +
                               weights + "]}]\n}\n"));
+}
+
+TEST(JsonTest, TellsForHowLongThreadsWereHeldWhereThatIsKnown) {
+  MemoryRecording recording;
+  EXPECT_THAT(Written(WriteJson, recording), Not(HasSubstr("held_count")));
+  // 15 ns and less are told as they are.
+  for (const uint64_t ns : {11, 3, 3, 3, 5, 4, 4, 12})
+    recording.mutable_quality().held_each.Add(ns);
+  EXPECT_THAT(Written(WriteJson, recording),
+              HasSubstr(R"("held_count":8,"held_median_ns":4,"held_p99_ns":12)"));
 }
 
 TEST(JsonTest, TheHottestFunctionOfTheModeComesFirst) {
