@@ -135,11 +135,12 @@ def figures(command: list[str]) -> dict[str, float]:
 
 def scripts(plan: Plan) -> list[Row]:
     """Each script alone and under each profiler in turn, over and over; the ratio of neighbours."""
+    workloads, rounds_each = (("fib",), 1) if plan.quick else (("fib", "mixed"), plan.rounds)
     rows = []
-    for workload in ("fib", "mixed"):
+    for workload in workloads:
         script = WORKLOADS / f"{workload}.py"
         seen: dict[Profiler, list[dict[str, Any]]] = {profiler: [] for profiler in PROFILERS}
-        for _ in range(plan.rounds):
+        for _ in range(rounds_each):
             for profiler in PROFILERS:
                 seen[profiler].append(one_script(profiler, script))
         for profiler, rounds in seen.items():
