@@ -50,7 +50,7 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::Begin(const ThreadStart& start
   if (!slots) return std::unexpected(slots.error());
   std::unique_ptr<ThreadTrace> trace(
       new ThreadTrace(start, *std::move(slots), watch, rate, wishes));
-  trace->BeginRunning(running);
+  trace->BeginRunning(running, start.at);
   return trace;
 }
 
@@ -71,15 +71,15 @@ ThreadTrace::ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWat
   *top_ = {&tree_.root(), begin_, 0, kNobody};
 }
 
-void ThreadTrace::BeginRunning(std::span<const RunningCall> running) {
+void ThreadTrace::BeginRunning(std::span<const RunningCall> running, Ticks begin) {
   for (const auto& [key, frame] : running) {
     if (top_ + 1 == limit_) break;
     CallNode* const node =
         tree_.ChildOf(*top_->node, key, [this](Key fresh) { return Admits(fresh); });
     if (node != nullptr) {
       ++node->running;
-      *++top_ = {node, begin_, 0, kNobody};
-      if (log_.IsOn()) log_.Enter(*node, begin_);
+      *++top_ = {node, begin, off_cpu_.ticks(), kNobody};
+      if (log_.IsOn()) log_.Enter(*node, begin);
     }
     running_.push_back({frame, top_});
   }
@@ -176,6 +176,57 @@ bool ThreadTrace::LeaveOutOfOrder(Key key) {
   off_cpu_.Follow(now);
   LeaveDownTo(slot, now);
   return true;
+}
+
+bool ThreadTrace::GoBackTo(const void* stack) {
+  const auto found = other_stacks_.find(stack);
+  if (found == other_stacks_.end()) {
+    if (stack_ != nullptr || top_ == slots_.data()) return false;
+    stack_ = stack;  // that of the calls that came before anybody asked
+    return true;
+  }
+  Stack back = std::move(found.value());
+  other_stacks_.erase(found);
+  const Ticks now = LeaveStack();
+  stack_ = stack;
+  std::ranges::copy(back.slots, slots_.data() + 1);
+  top_ = back.top;
+  last_running_ = back.last_running;
+  running_ = std::move(back.running);
+  beyond_ = back.beyond;
+  SetLimit();
+  for (Slot* slot = slots_.data() + 1; slot <= top_; ++slot) {
+    slot->begin = now;
+    slot->off_cpu_before = off_cpu_.ticks();
+    if (log_.IsOn()) log_.Enter(*slot->node, now);
+  }
+  return true;
+}
+
+void ThreadTrace::BeginStack(const void* stack, std::span<const RunningCall> running) {
+  // To find out what runs may itself have called.
+  if (IsOn(stack) || other_stacks_.contains(stack)) return;
+  const Ticks now = LeaveStack();
+  stack_ = stack;
+  BeginRunning(running, now);
+}
+
+// Each of its calls has had its time so far, like a generator that waits.
+Ticks ThreadTrace::LeaveStack() {
+  Ticks now = TickClock::Now();
+  off_cpu_.Follow(now);
+  if (beyond_ > 0) top_->node->left_out += std::exchange(too_deep_.calls, 0);
+  Slot* const first = slots_.data() + 1;
+  Slot* const end = std::min(top_ + 1 + beyond_, slots_end());
+  for (const Slot* slot = top_; slot >= first; --slot) Charge(*slot, now);
+  if (end > first || !running_.empty()) {
+    other_stacks_.insert_or_assign(
+        stack_, Stack{{first, end}, top_, last_running_, std::exchange(running_, {}), beyond_});
+  }
+  top_ = last_running_ = slots_.data();
+  limit_ = slots_end();
+  beyond_ = 0;
+  return now;
 }
 
 void ThreadTrace::BeginLife(Key key, const void* frame) {

@@ -162,6 +162,20 @@ class ThreadTrace {
     if (running_.empty() ? frame != nullptr : running_.back().frame != frame) EndRunning(frame);
   }
 
+  /// Greenlets give a thread several stacks by turns; `stack` tells one from the others for as long
+  /// as calls are open on it, and is nullptr of one that has had none. Whether what comes next is
+  /// on the stack that was told of last.
+  bool IsOn(const void* stack) const { return stack_ == stack; }
+  /// What comes next is on this stack. Calls that are open on the one before have no time until it
+  /// is gone back to. False: it is a new one, which BeginStack tells of.
+  bool GoBackTo(const void* stack);
+  /// `running`: its open calls, as of Begin.
+  void BeginStack(const void* stack, std::span<const RunningCall> running);
+
+  /// For hooks that look for the stack from a frame on: where they need not go on to look.
+  const void* frame_of_stack() const { return frame_of_stack_; }
+  void NoteFrameOfStack(const void* frame) { frame_of_stack_ = frame; }
+
   /// For hooks that have more to do for some keys when they are first met: whether NoteMet was told
   /// of it, and of no other that has its place in a small table since.
   bool WasMet(Key key) const { return met_[PlaceOf(key, kMetPlaces)] == key; }
@@ -244,7 +258,8 @@ class ThreadTrace {
   bool LeaveOutOfOrder(Key key);
   void LeaveDownTo(Slot* slot, Ticks now);
   void EndRunning(const void* frame);
-  void BeginRunning(std::span<const RunningCall> running);
+  void BeginRunning(std::span<const RunningCall> running, Ticks begin);
+  Ticks LeaveStack();
 
   Slot* top_;  // the innermost open call; the first slot is the root's
   Slot* last_running_;
@@ -264,6 +279,19 @@ class ThreadTrace {
     Slot* slot;  // its own, or its caller's where it is not traced
   };
   std::vector<Running> running_;  // before the tracing, where their ends are not told
+  // What is open on a stack that is left. It goes back to the slots that it had, as the
+  // interpreter's own does: a program may have more greenlets than there is address space for
+  // stacks.
+  struct Stack {
+    std::vector<Slot> slots;  // without the root's
+    Slot* top;
+    Slot* last_running;
+    std::vector<Running> running;
+    size_t beyond;
+  };
+  HashMap<const void*, Stack> other_stacks_;
+  const void* stack_ = nullptr;
+  const void* frame_of_stack_ = nullptr;
   static constexpr size_t kRefusedPlaces = 1024;
   std::array<Key, kRefusedPlaces> refused_{};
   static constexpr size_t kMetPlaces = 256;

@@ -11,8 +11,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "pyext/hooks/eval_frame.h"
+#include "pyext/hooks/greenlets.h"
 #include "pyext/hooks/held_error.h"
 
 namespace pystrobe::hooks {
@@ -22,8 +24,12 @@ namespace {
 // one before evaluate it, and tells of its end; a frame that raises comes back, too. Functions of C
 // have no frames.
 _PyFrameEvalFunction evaluates = nullptr;
-// Nothing is told by us any more: of the frames that we have open the end is not either.
-bool is_silent = true;
+enum class State {
+  kSilent,  // nothing is told by us any more: of the frames that we have open the end is not either
+  kTells,
+  kFollows,  // and the stacks may be switched
+};
+State state = State::kSilent;
 
 // Every frame that is evaluated through us needs room on the C stack, which from 3.11 on a call of
 // Python does not otherwise: a program that recurses deeply must not end by it.
@@ -72,10 +78,16 @@ PyObject* EvaluateTraced(trace::ThreadTrace* trace, PyThreadState* thread, EvalF
   const bool is_coroutine = kOfGenerator && is_traced && IsCoroutine(key);
   if (is_coroutine && !goes_on) trace->BeginLife(key, frame);
   PyObject* const result = evaluates(thread, frame, throws);
-  if (!is_traced) [[unlikely]]
+  if (!is_traced && state != State::kFollows) [[unlikely]]
     return result;
   // Meanwhile the tracing may have ended, or that of another session begun.
-  if (trace != trace::current_trace || is_silent) [[unlikely]]
+  if (trace != trace::current_trace) [[unlikely]]
+    return result;
+  if (state != State::kTells) [[unlikely]] {
+    if (state == State::kSilent) return result;
+    FollowStack(*trace, Told::kEnd, Innermost::kIsRunning, frame);
+  }
+  if (!is_traced) [[unlikely]]
     return result;
   if (result == nullptr && throws == 0 && NeverBegan(frame)) [[unlikely]] {
     trace->TakeBack(key);  // the limit of recursion
@@ -87,9 +99,11 @@ PyObject* EvaluateTraced(trace::ThreadTrace* trace, PyThreadState* thread, EvalF
 }
 
 PyObject* Evaluate(PyThreadState* thread, EvalFrame* frame, int throws) {
-  if (is_silent) [[unlikely]]
-    return evaluates(thread, frame, throws);
   trace::ThreadTrace* trace = trace::current_trace;
+  if (state != State::kTells) [[unlikely]] {
+    if (state == State::kSilent) return evaluates(thread, frame, throws);
+    if (trace != nullptr) FollowStack(*trace, Told::kBegin, Innermost::kIsRunning, frame);
+  }
   if (trace == nullptr) [[unlikely]]
     trace = Begin();
   if (trace == nullptr || MakesGenerator(frame)) return evaluates(thread, frame, throws);
@@ -122,14 +136,14 @@ class FrameEvalHooks final : public Hooks {
     if (!is_back) evaluates = now;
     is_below_another_ = false;
     installed = this;
-    is_silent = false;
+    state = State::kTells;
     _PyInterpreterState_SetEvalFrameFunc(interpreter, &Evaluate);
     return {};
   }
 
   Result<void> Remove() override {
     if (rest_ == nullptr) {
-      is_silent = true;
+      state = State::kSilent;
       return TakeAway();
     }
     if (rest_refused_.empty()) return rest_->Remove();
@@ -141,11 +155,17 @@ class FrameEvalHooks final : public Hooks {
 
   // PyEval_SetProfile needs no stack. It tells of the end of what we have told the beginning of.
   void GoOnBySetProfile() {
-    is_silent = true;
+    const bool follows = std::exchange(state, State::kSilent) == State::kFollows;
     static_cast<void>(TakeAway());
     const HeldError held;
     rest_ = MakeSetProfileHooks(false);
     if (auto set = rest_->Install(); !set) rest_refused_ = set.error().message;
+    if (follows) rest_->FollowStacks();
+  }
+
+  void FollowStacks() override {
+    if (rest_ != nullptr) return rest_->FollowStacks();
+    state = State::kFollows;
   }
 
  private:

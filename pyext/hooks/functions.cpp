@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "pyext/hooks/greenlets.h"
 #include "pyext/hooks/held_error.h"
 
 namespace pystrobe::hooks {
@@ -138,6 +139,8 @@ bool Functions::Admits(trace::Key key) {
     if (known != admits_.end() && !known->second) return false;
   }
   thread_names_.Look();
+  // Whoever loads them calls something new.
+  LookForGreenlets();
   if (filter_.IsEmpty() && !names_at_once_) return true;
   const HeldError held;
   const trace::FunctionFacts& facts = FactsOf(key);

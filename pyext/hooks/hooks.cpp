@@ -6,16 +6,14 @@
 #include <algorithm>
 #include <vector>
 
-#include "pyext/hooks/eval_frame.h"
+#include "pyext/hooks/greenlets.h"
 #include "pyext/hooks/held_error.h"
 
 namespace pystrobe::hooks {
 
 Fed fed;
 
-trace::ThreadTrace* BeginThread(Innermost innermost) {
-  if (fed.session == nullptr) return nullptr;
-  const HeldError held;
+std::vector<trace::RunningCall> RunningCalls(Innermost innermost) {
   std::vector<trace::RunningCall> running;
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
   bool passes = innermost == Innermost::kBegins;
@@ -32,9 +30,19 @@ trace::ThreadTrace* BeginThread(Innermost innermost) {
     frame = caller;
   }
   std::ranges::reverse(running);
-  // Up to 3.11 to make frame objects may run finalizers, which may have had the first event.
+  return running;
+}
+
+trace::ThreadTrace* BeginThread(Innermost innermost) {
+  if (fed.session == nullptr) return nullptr;
+  const HeldError held;
+  const std::vector<trace::RunningCall> running = RunningCalls(innermost);
+  // Which may have had the first event.
   trace::ThreadTrace* trace = trace::current_trace;
-  if (trace == nullptr && fed.session != nullptr) trace = fed.session->BeginThread(running);
+  if (trace != nullptr || fed.session == nullptr) return trace;
+  trace = fed.session->BeginThread(running);
+  const void* const stack = StackOf(PyThreadState_Get());
+  if (trace != nullptr && stack != nullptr && !trace->GoBackTo(stack)) trace->BeginStack(stack, {});
   return trace;
 }
 

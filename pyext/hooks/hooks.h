@@ -7,6 +7,7 @@
 #include <Python.h>
 
 #include <memory>
+#include <vector>
 
 #include "profiler/base/error.h"
 #include "profiler/trace/trace_session.h"
@@ -25,6 +26,9 @@ class Hooks {
   /// No thread does any more. Fails where the hooks were no longer ours, with what that means for
   /// the trace.
   virtual Result<void> Remove() = 0;
+  /// Installed, they go with their threads from stack to stack from here on, as greenlets do
+  /// (FollowStack), which costs each event a little.
+  virtual void FollowStacks() = 0;
 };
 
 /// PyEval_SetProfile: on any version. `builtins`: functions of C too.
@@ -39,6 +43,10 @@ bool HasFrameEval();
 std::unique_ptr<Hooks> MakeMonitoringHooks(bool builtins);
 #endif
 
+/// These hooks are to FollowStacks once the program has loaded greenlets; nullptr: none are any
+/// more.
+void AwaitGreenlets(Hooks* hooks);
+
 /// What hooks feed, from before Install until after Remove.
 struct Fed {
   trace::TraceSession* session = nullptr;
@@ -48,6 +56,10 @@ extern Fed fed;
 
 /// Whether the innermost frame is that of the event itself, which is about to begin.
 enum class Innermost : bool { kIsRunning, kBegins };
+
+/// Of the calling thread, as ThreadTrace::Begin has it: the calls that run, without that of an
+/// event that is about to begin. Up to 3.11 it may run finalizers.
+std::vector<trace::RunningCall> RunningCalls(Innermost innermost);
 
 /// The calling thread's first event: nullptr where it cannot be traced.
 trace::ThreadTrace* BeginThread(Innermost innermost);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "pyext/hooks/eval_frame.h"
+#include "pyext/hooks/greenlets.h"
 #include "pyext/hooks/hooks.h"
 
 // From 3.12 on.
@@ -39,9 +40,19 @@ PyObject* disable = nullptr;
 // Of Python functions: called with (code, offset, ...), so the code object is the first. Two of
 // these events may not be disabled.
 enum class MayDisable : bool { kNo, kYes };
-template <auto kTell, Innermost kInnermost, MayDisable kMayDisable>
-PyObject* On(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
+// Those of another kind are called once the stacks may be switched.
+enum class Follows : bool { kNo, kYes };
+template <Innermost kInnermost, Follows kFollows>
+trace::ThreadTrace* TraceOfEvent() {
   trace::ThreadTrace* const trace = CurrentTrace(kInnermost);
+  if (kFollows == Follows::kYes && trace != nullptr) {
+    FollowStack(*trace, kInnermost == Innermost::kBegins ? Told::kBegin : Told::kEnd, kInnermost);
+  }
+  return trace;
+}
+template <auto kTell, Innermost kInnermost, MayDisable kMayDisable, Follows kFollows>
+PyObject* On(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
+  trace::ThreadTrace* const trace = TraceOfEvent<kInnermost, kFollows>();
   const bool is_traced = trace == nullptr || std::invoke(kTell, *trace, arguments[0]);
   if (!is_traced && kMayDisable == MayDisable::kYes) [[unlikely]]
     return Py_NewRef(disable);
@@ -61,26 +72,21 @@ bool End(Trace& trace, PyObject* code) {
   return trace.Leave(code);
 }
 
-constexpr auto OnStart = &On<&Begin, Innermost::kBegins, MayDisable::kYes>;
-constexpr auto OnResume = &On<&Trace::Resume, Innermost::kBegins, MayDisable::kYes>;
-constexpr auto OnThrow = &On<&Trace::Resume, Innermost::kBegins, MayDisable::kNo>;
-constexpr auto OnYield = &On<&Trace::Leave, Innermost::kIsRunning, MayDisable::kYes>;
-constexpr auto OnReturn = &On<&End, Innermost::kIsRunning, MayDisable::kYes>;
-constexpr auto OnUnwind = &On<&End, Innermost::kIsRunning, MayDisable::kNo>;
-
 // (code, offset, callable, first argument). Python functions have events of their own.
+template <Follows kFollows>
 PyObject* OnCall(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
   PyObject* const callable = arguments[2];
   if (PyFunction_Check(callable) || PyMethod_Check(callable)) Py_RETURN_NONE;
-  trace::ThreadTrace* const trace = CurrentTrace(Innermost::kIsRunning);
+  trace::ThreadTrace* const trace = TraceOfEvent<Innermost::kIsRunning, kFollows>();
   if (trace != nullptr) trace->Enter(fed.functions->KeyOfCallable(callable, *trace));
   Py_RETURN_NONE;
 }
 
+template <Follows kFollows>
 PyObject* OnCallEnd(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
   PyObject* const callable = arguments[2];
   if (PyFunction_Check(callable) || PyMethod_Check(callable)) Py_RETURN_NONE;
-  trace::ThreadTrace* const trace = CurrentTrace(Innermost::kIsRunning);
+  trace::ThreadTrace* const trace = TraceOfEvent<Innermost::kIsRunning, kFollows>();
   if (trace != nullptr) trace->Leave(fed.functions->KeyOfCallable(callable, *trace));
   Py_RETURN_NONE;
 }
@@ -89,11 +95,20 @@ struct Event {
   const char* name;
   vectorcallfunc callback;
 };
-constexpr std::array kEvents = {
-    Event{"PY_START", OnStart},   Event{"PY_RESUME", OnResume},  Event{"PY_THROW", OnThrow},
-    Event{"PY_RETURN", OnReturn}, Event{"PY_YIELD", OnYield},    Event{"PY_UNWIND", OnUnwind},
-    Event{"CALL", &OnCall},       Event{"C_RETURN", &OnCallEnd}, Event{"C_RAISE", &OnCallEnd},
+template <Follows kFollows>
+constexpr std::array kEventsWhich = {
+    Event{"PY_START", &On<&Begin, Innermost::kBegins, MayDisable::kYes, kFollows>},
+    Event{"PY_RESUME", &On<&Trace::Resume, Innermost::kBegins, MayDisable::kYes, kFollows>},
+    Event{"PY_THROW", &On<&Trace::Resume, Innermost::kBegins, MayDisable::kNo, kFollows>},
+    Event{"PY_RETURN", &On<&End, Innermost::kIsRunning, MayDisable::kYes, kFollows>},
+    Event{"PY_YIELD", &On<&Trace::Leave, Innermost::kIsRunning, MayDisable::kYes, kFollows>},
+    Event{"PY_UNWIND", &On<&End, Innermost::kIsRunning, MayDisable::kNo, kFollows>},
+    Event{"CALL", &OnCall<kFollows>},
+    Event{"C_RETURN", &OnCallEnd<kFollows>},
+    Event{"C_RAISE", &OnCallEnd<kFollows>},
 };
+constexpr auto& kEvents = kEventsWhich<Follows::kNo>;
+constexpr auto& kFollowingEvents = kEventsWhich<Follows::kYes>;
 constexpr size_t kPythonEvents = 6;
 
 // Those that the documentation gives to profilers, and two that nobody has a claim to.
@@ -111,7 +126,10 @@ std::string TextOf(PyObject* object) {
 class MonitoringHooks final : public Hooks {
  public:
   explicit MonitoringHooks(bool builtins) : builtins_(builtins) {}
-  ~MonitoringHooks() override { Py_XDECREF(monitoring_); }
+  ~MonitoringHooks() override {
+    for (Callback* const callback : callbacks_) Py_XDECREF(callback);
+    Py_XDECREF(monitoring_);
+  }
 
   const char* name() const override { return "sys.monitoring"; }
 
@@ -151,6 +169,10 @@ class MonitoringHooks final : public Hooks {
     Drop(PyObject_CallMethod(monitoring_, "free_tool_id", "i", tool));
     if (!tells_all) return FailAsTaken("events");
     return {};
+  }
+
+  void FollowStacks() override {
+    for (size_t i = 0; i < Count(); ++i) callbacks_[i]->call = kFollowingEvents[i].callback;
   }
 
  private:
@@ -196,11 +218,11 @@ class MonitoringHooks final : public Hooks {
     for (size_t i = 0; i < Count(); ++i) {
       auto* const callback = PyObject_New(Callback, &callback_type);
       if (callback == nullptr) return -1;
+      callbacks_[i] = callback;
       callback->call = kEvents[i].callback;
       bits_[i] = EventOf(kEvents[i].name);
       PyObject* const before =
           PyObject_CallMethod(monitoring_, "register_callback", "iiO", tool_, bits_[i], callback);
-      Py_DECREF(callback);
       if (before == nullptr) return -1;
       Py_DECREF(before);
       // The end of a call of C comes with its beginning, and may not be asked for by itself.
@@ -231,6 +253,7 @@ class MonitoringHooks final : public Hooks {
   PyObject* monitoring_ = nullptr;
   int tool_ = -1;
   std::array<int, kEvents.size()> bits_{};
+  std::array<Callback*, kEvents.size()> callbacks_{};
   int all_ = 0;  // that were asked for
 };
 

@@ -9,14 +9,19 @@
 #include <string>
 
 #include "pyext/hooks/eval_frame.h"
+#include "pyext/hooks/greenlets.h"
 #include "pyext/hooks/hooks.h"
 
 namespace pystrobe::hooks {
 namespace {
 
 bool with_builtins = false;
-// Else a hook that could not be taken away does nothing.
-bool is_active = false;
+enum class State {
+  kSilent,  // a hook that could not be taken away does nothing
+  kTells,
+  kFollows,  // and the stacks may be switched
+};
+State state = State::kSilent;
 
 #if PY_VERSION_HEX >= 0x030B0000
 // In each of the forms that the interpreter makes of it.
@@ -95,8 +100,22 @@ void OnFunctionOfC(PyObject* callable, bool begins) {
   static_cast<void>(begins ? trace->Enter(key) : trace->Leave(key));
 }
 
+void Follow(PyFrameObject* frame, int what) {
+  trace::ThreadTrace* const trace = trace::current_trace;
+  if (trace == nullptr) return;
+  const bool begins = what == PyTrace_CALL;
+  FollowStack(*trace,
+              begins                   ? Told::kBegin
+              : what == PyTrace_RETURN ? Told::kEnd
+                                       : Told::kCallOfC,
+              begins ? Innermost::kBegins : Innermost::kIsRunning, frame);
+}
+
 int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
-  if (!is_active) return 0;
+  if (state != State::kTells) [[unlikely]] {
+    if (state == State::kSilent) return 0;
+    Follow(frame, what);
+  }
   switch (what) {
     case PyTrace_CALL:
     case PyTrace_RETURN: {
@@ -204,7 +223,7 @@ size_t RemoveFromAllThreads() {
 PyObject* OnNewThread(PyObject*, PyObject* arguments) {
   PyObject *frame, *event, *argument;
   if (!PyArg_UnpackTuple(arguments, "trace", 3, 3, &frame, &event, &argument)) return nullptr;
-  if (!is_active) Py_RETURN_NONE;
+  if (state == State::kSilent) Py_RETURN_NONE;
   PyEval_SetProfile(&OnEvent, nullptr);
   NoteHooked(PyThreadState_Get());
   if (PyUnicode_CompareWithASCIIString(event, "call") == 0) {
@@ -273,7 +292,7 @@ class SetProfileHooks final : public Hooks {
       Py_DECREF(threading);
     }
     if (PyErr_Occurred() != nullptr) PyErr_Clear();
-    is_active = true;
+    state = State::kTells;
     SetInAllThreads();
     if (PyThreadState_Get()->c_profilefunc == &OnEvent) return {};
     static_cast<void>(Remove());
@@ -283,7 +302,7 @@ class SetProfileHooks final : public Hooks {
   }
 
   Result<void> Remove() override {
-    is_active = false;
+    state = State::kSilent;
     const size_t lost = RemoveFromAllThreads();
     PyObject* const threading = PyImport_ImportModule("threading");
     if (threading != nullptr) {
@@ -299,6 +318,8 @@ class SetProfileHooks final : public Hooks {
         "the program set the profile hook of {} meanwhile: what they called later is missing",
         lost == 1 ? "a thread" : fmt::format("{} threads", lost));
   }
+
+  void FollowStacks() override { state = State::kFollows; }
 
  private:
   PyObject* before_ = nullptr;

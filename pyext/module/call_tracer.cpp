@@ -149,11 +149,13 @@ Result<void> CallTracer::Install() {
     installed = hooks_->Install();
     if (installed) break;
   }
+  if (installed) hooks::AwaitGreenlets(hooks_.get());
   return installed;
 }
 
 void CallTracer::Stop() {
   if (!std::exchange(runs_, false)) return;
+  hooks::AwaitGreenlets(nullptr);
   if (auto removed = hooks_->Remove(); !removed) trouble_ = removed.error().message;
   session_->Stop();
   hooks::fed = {};
@@ -163,6 +165,7 @@ void CallTracer::Stop() {
 
 void CallTracer::Abandon() {
   if (!std::exchange(runs_, false)) return;
+  hooks::AwaitGreenlets(nullptr);
   static_cast<void>(hooks_->Remove());
   hooks::fed = {};
   session_->Abandon();

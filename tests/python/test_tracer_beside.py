@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracing beside others who have the interpreter's hooks, or change its stacks."""
+"""Tracing beside others who have the interpreter's hooks."""
 
 from __future__ import annotations
 
 import subprocess
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -217,67 +216,3 @@ print(json.dumps([first, refused, second, third]))
     assert 'engine="setprofile"' in refused
     assert second == [177, True, ""]
     assert third == 177
-
-
-# --- greenlets ---
-
-
-@cache
-def has_greenlet(by: Own) -> bool:
-    tried = subprocess.run(
-        [*by.command, "-c", "import greenlet"], env=by.environment(), capture_output=True
-    )
-    return tried.returncode == 0
-
-
-@pytest.mark.parametrize("builtins", [False, True])
-@pytest.mark.parametrize("way", [way for way in ways() if has_greenlet(way.by)], ids=name_of_way)
-def test_counts_are_exact_where_greenlets_switch(way: Way, builtins: bool) -> None:
-    if builtins and way.engine == "frame-eval":
-        pytest.skip("frame evaluation tells of no functions of C")
-    said = told(
-        way,
-        f"""
-import greenlet
-def down(n):
-    COUNTS["down"] += 1
-    if n:
-        down(n - 1)
-    main.switch()
-def steps():
-    COUNTS["steps"] += 1
-    main.switch()
-    yield
-def task(n):
-    COUNTS["task"] += 1
-    for depth in range(n):
-        down(depth)
-        list(steps())
-    try:
-        fails()
-    except ZeroDivisionError:
-        main.switch()
-    helper()
-def fails():
-    COUNTS["fails"] += 1
-    main.switch()
-    1 / 0
-def helper():
-    COUNTS["helper"] += 1
-main = greenlet.getcurrent()
-chance = random.Random(1)
-def work():
-    live = [(greenlet.greenlet(task), n) for n in range(1, 7)]
-    while live:
-        one = chance.choice(live)
-        one[0].switch(*() if one[0] else one[1:])
-        helper()
-        if one[0].dead:
-            live.remove(one)
-tracer = traced(work, builtins={builtins})
-print(json.dumps({{"found": found(tracer, COUNTS), "true": COUNTS, "trouble": tracer.trouble}}))
-""",
-    )
-    assert said["found"] == said["true"]
-    assert said["true"]["down"] == sum(depth + 1 for n in range(1, 7) for depth in range(n))
-    assert said["trouble"] == ""

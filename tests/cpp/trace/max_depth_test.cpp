@@ -71,41 +71,63 @@ class Limited {
   std::unique_ptr<ThreadTrace> trace_;
 };
 
+void GoTo(ThreadTrace& trace, const void* stack) {
+  if (!trace.IsOn(stack) && !trace.GoBackTo(stack)) trace.BeginStack(stack, {});
+}
+
 // Any calls that a program can make, recursive ones and such as end by their caller's end, against
-// counting them with a stack.
+// counting them with a stack, or with several by turns.
+void ExpectToCountAsStacksDo(Limited& trace, size_t depth, std::vector<Path> stacks,
+                             std::mt19937& random) {
+  std::map<Path, uint64_t> expected, left_out;
+  uint64_t all_left_out = 0;
+  size_t on = 0;
+  GoTo(*trace.operator->(), &stacks[on]);
+  for (int step = 0; step < 2000; ++step) {
+    if (random() % 10 == 0) {
+      on = random() % stacks.size();
+      GoTo(*trace.operator->(), &stacks[on]);
+    }
+    Path& stack = stacks[on];
+    if (!stack.empty() && random() % 100 < 46) {
+      // The last one of a function: a caller's end may come without that of what it called.
+      const size_t down = random() % 10 == 0 ? random() % stack.size() : 0;
+      const Key key = stack[stack.size() - 1 - down];
+      while (stack.back() != key) stack.pop_back();
+      stack.pop_back();
+      trace->Leave(key);
+    } else {
+      stack.push_back(KeyOf(random() % 6));
+      if (stack.size() <= depth) {
+        ++expected[stack];
+      } else {
+        ++left_out[Path(stack.begin(), stack.begin() + static_cast<std::ptrdiff_t>(depth))];
+        ++all_left_out;
+      }
+      trace->Enter(stack.back());
+    }
+    ASSERT_EQ(trace->depth(), stack.size());
+  }
+  trace.End();
+  EXPECT_EQ(trace.Calls(), expected);
+  EXPECT_EQ(trace->left_out(), all_left_out);
+  for (const auto& [path, calls] : left_out) EXPECT_EQ(trace.NodeAt(path)->left_out, calls);
+  EXPECT_EQ(trace->unmatched(), 0U);
+}
+
 TEST(MaxDepth, CountsAsAStackDoes) {
   std::mt19937 random(1);
   for (size_t round = 0; round < 60; ++round) {
-    const size_t depth = 1 + round % 5;
-    Limited trace(depth);
-    std::map<Path, uint64_t> expected, left_out;
-    uint64_t all_left_out = 0;
-    Path stack;
-    for (int step = 0; step < 2000; ++step) {
-      if (!stack.empty() && random() % 100 < 46) {
-        // The last one of a function: a caller's end may come without that of what it called.
-        const size_t down = random() % 10 == 0 ? random() % stack.size() : 0;
-        const Key key = stack[stack.size() - 1 - down];
-        while (stack.back() != key) stack.pop_back();
-        stack.pop_back();
-        trace->Leave(key);
-      } else {
-        stack.push_back(KeyOf(random() % 6));
-        if (stack.size() <= depth) {
-          ++expected[stack];
-        } else {
-          ++left_out[Path(stack.begin(), stack.begin() + static_cast<std::ptrdiff_t>(depth))];
-          ++all_left_out;
-        }
-        trace->Enter(stack.back());
-      }
-      ASSERT_EQ(trace->depth(), stack.size());
-    }
-    trace.End();
-    EXPECT_EQ(trace.Calls(), expected);
-    EXPECT_EQ(trace->left_out(), all_left_out);
-    for (const auto& [path, calls] : left_out) EXPECT_EQ(trace.NodeAt(path)->left_out, calls);
-    EXPECT_EQ(trace->unmatched(), 0U);
+    Limited trace(1 + round % 5);
+    ExpectToCountAsStacksDo(trace, 1 + round % 5, std::vector<Path>(1), random);
+  }
+}
+
+TEST(MaxDepth, CountsAsSeveralStacksDo) {
+  std::mt19937 random(1);
+  for (size_t round = 0; round < 60; ++round) {
+    Limited trace(1 + round % 5);
+    ExpectToCountAsStacksDo(trace, 1 + round % 5, std::vector<Path>(4), random);
   }
 }
 

@@ -101,6 +101,32 @@ TEST(ThreadTrace, AFrameInThePlaceOfOneThatIsGoneIsAnother) {
   EXPECT_EQ(trace.NodeAt({KeyOf(0)})->finished, 0U);
 }
 
+TEST(ThreadTrace, ACallHasTheTimeThatItsStackIsTheThreads) {
+  const char stacks[2] = {};
+  Traced trace;
+  trace->Enter(KeyOf(0));
+  EXPECT_TRUE(trace->GoBackTo(&stacks[0]));  // the one that it was on before anybody asked
+  EXPECT_FALSE(trace->GoBackTo(&stacks[1]));
+  trace->BeginStack(&stacks[1], std::vector<RunningCall>{{KeyOf(1), nullptr}});
+  trace->Enter(KeyOf(2));
+  EXPECT_TRUE(trace->GoBackTo(&stacks[0]));
+  Spin(milliseconds(20));
+  EXPECT_TRUE(trace->GoBackTo(&stacks[1]));
+  Spin(milliseconds(5));
+  trace->Leave(KeyOf(2));
+  EXPECT_TRUE(trace->GoBackTo(&stacks[0]));
+  trace->Leave(KeyOf(0));
+  trace->End(ThreadCpuNow());
+  EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(1)}), nullptr);
+  EXPECT_EQ(trace.NodeAt({KeyOf(1)})->running, 1U);
+  const CallNode& first = *trace.NodeAt({KeyOf(0)});
+  const CallNode& second = *trace.NodeAt({KeyOf(1), KeyOf(2)});
+  EXPECT_EQ(second.calls, 1U);
+  EXPECT_GE(trace.Time(first.cpu()), milliseconds(19));
+  EXPECT_GE(trace.Time(second.cpu()), milliseconds(4));
+  EXPECT_LT(trace.Time(second.cpu()), milliseconds(15));
+}
+
 TEST(ThreadTrace, WhatIsRefusedCountsForItsCaller) {
   Traced trace;
   trace.Refuse(KeyOf(1));
