@@ -33,6 +33,9 @@ class Hooks {
 
 /// PyEval_SetProfile: on any version. `builtins`: functions of C too.
 std::unique_ptr<Hooks> MakeSetProfileHooks(bool builtins);
+/// Sets one that does nothing for the calling thread, or takes it away: what is faster cannot be
+/// had by PyEval_SetProfile. To measure.
+void SetEmptyHook(bool is_set);
 #if PY_VERSION_HEX < 0x030C0000
 /// Frame evaluation (PEP 523). Where the C stack runs short PyEval_SetProfile takes over.
 std::unique_ptr<Hooks> MakeFrameEvalHooks();

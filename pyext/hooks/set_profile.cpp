@@ -327,6 +327,11 @@ class SetProfileHooks final : public Hooks {
 
 }  // namespace
 
+void SetEmptyHook(bool is_set) {
+  const Py_tracefunc does_nothing = [](PyObject*, PyFrameObject*, int, PyObject*) { return 0; };
+  PyEval_SetProfile(is_set ? does_nothing : nullptr, nullptr);
+}
+
 std::unique_ptr<Hooks> MakeSetProfileHooks(bool builtins) {
   return std::make_unique<SetProfileHooks>(builtins);
 }

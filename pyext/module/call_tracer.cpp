@@ -289,6 +289,7 @@ py::dict CallTracer::Facts() {
 }
 
 void DefineCallTracer(py::module_& module) {
+  module.def("_set_empty_hook", &hooks::SetEmptyHook, py::arg("is_set"));
   py::class_<CallTracer>(module, "CallTracer")
       .def(py::init([](const std::string& engine, bool builtins, std::vector<std::string> include,
                        std::vector<std::string> exclude, std::vector<std::string> library,

@@ -27,8 +27,9 @@ def rows_of(pystrobe: Pystrobe, output: Path, *options: str) -> dict[str, dict[s
 
 
 def test_each_engine_is_measured_beside_others(pystrobe: Pystrobe, tmp_path: Path) -> None:
-    rows = rows_of(pystrobe, tmp_path / "cost.json", "--peers", "cProfile,sys.setprofile")
-    assert set(rows) == {*OURS, "none", "cProfile", "sys.setprofile"}
+    peers = ("cProfile", "sys.setprofile", "empty C hook")
+    rows = rows_of(pystrobe, tmp_path / "cost.json", "--peers", ",".join(peers))
+    assert set(rows) == {*OURS, "none", *peers}
     assert not [row for row in rows.values() if "failed" in row]
     for tool in ("pystrobe", "pystrobe setprofile", "cProfile"):
         assert rows[tool]["told_percent"] == 100, tool
@@ -38,6 +39,8 @@ def test_each_engine_is_measured_beside_others(pystrobe: Pystrobe, tmp_path: Pat
     # A hook that is a function of Python costs ten times what ours does; twice is sure.
     costs = {tool: rows[tool]["ns_per_call"]["median"] for tool in ("pystrobe", "sys.setprofile")}
     assert costs["sys.setprofile"] > 2 * costs["pystrobe"]
+    # One that is a function of C is called, and does nothing.
+    assert 0 < rows["empty C hook"]["ns_per_call"]["median"] < costs["sys.setprofile"]
 
 
 def test_the_table_and_the_page_say_the_same(pystrobe: Pystrobe, tmp_path: Path) -> None:

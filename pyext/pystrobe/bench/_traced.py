@@ -80,7 +80,8 @@ def task_mixed() -> str:
     return json.dumps({name: value for value, name in names})
 
 
-CALLS_OF_FIB_20 = 21_891
+#: What a unit calls, and how often.
+CALLS = {"fib": ("fib", 21_891), "builtins": ("len", 50_000)}
 WORKLOADS: dict[str, Callable[[], object]] = {
     **{"fib": task_fib, "loop": task_loop, "builtins": task_builtins, "mixed": task_mixed}
 }
@@ -152,6 +153,19 @@ class SetProfile(Nothing):
         sys.setprofile(None)
 
 
+class EmptyHook(Nothing):
+    """What a hook of C by PyEval_SetProfile costs that does nothing."""
+
+    def __init__(self) -> None:
+        self.set = importlib.import_module("pystrobe._core")._set_empty_hook
+
+    def start(self) -> None:
+        self.set(True)
+
+    def stop(self) -> None:
+        self.set(False)
+
+
 class Yappi(Nothing):
     package = "yappi"
 
@@ -203,6 +217,7 @@ TOOLS: dict[str, tuple[str | None, Callable[[], Nothing]]] = {
     "yappi wall": ("yappi", lambda: Yappi("wall")),
     "yappi cpu": ("yappi", lambda: Yappi("cpu")),
     "sys.setprofile": (None, SetProfile),
+    "empty C hook": ("pystrobe._core", EmptyHook),
     "line_profiler": ("line_profiler", line_profiler),
     "pyinstrument": ("pyinstrument", pyinstrument),
 }
@@ -245,10 +260,11 @@ def main() -> None:
     under = times(work, units, repeats)
     tool.stop()
     after = times(work, units, repeats)
-    made = CALLS_OF_FIB_20 * units * repeats if workload == "fib" else None
+    called, calls = CALLS.get(workload, ("", 0))
+    made = calls * units * repeats or None
     answer = {
         **{"before": before, "under": under, "after": after},
-        **{"made": made, "told": tool.told("fib") if made else None},
+        **{"made": made, "told": tool.told(called) if made else None},
         **{"version": version(tool.package), "release": platform.python_version()},
         **{"configured": configured(), "compiler": platform.python_compiler()},
     }
