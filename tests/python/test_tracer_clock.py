@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from call_tracing import Way, each_engine, told
+from call_tracing import Way, each_engine, name_of_way, told, ways
 from pystrobe_command import Pystrobe
 
 #: `nap` has the elapsed time and `burn` that of the CPU.
@@ -64,6 +64,41 @@ print(json.dumps([facts["cpu_clock"], facts["clock_looks"], rows["nap"].self, ro
     assert set(callers) == {None}
     assert "no CPU time to sort them by: 'self_cpu'" in refused
     assert "by elapsed time alone" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("way", {way.engine: way for way in ways()}.values(), ids=name_of_way)
+def test_cpu_time_is_that_of_the_kernel(way: Way) -> None:
+    """To 0.1 % of what each of three threads used, that want the CPU by turns, and sleep; a second
+    all together."""
+    said = told(
+        way,
+        """
+used = {}
+def step(n):
+    return n if n < 2 else step(n - 1) + step(n - 2)
+def thread(name):
+    begin = time.thread_time()
+    while time.thread_time() - begin < 0.34:
+        step(10)
+        if random.random() < 0.02:
+            time.sleep(0.001)
+    used[name] = time.thread_time() - begin
+def work():
+    threads = [threading.Thread(target=thread, args=(f"thread {i}",), name=f"thread {i}")
+               for i in range(3)]
+    for one in threads: one.start()
+    for one in threads: one.join()
+tracer = traced(work)
+found = {one.name: sum(row.total_cpu for row in one.functions if row.function == "thread")
+         for one in tracer.threads() if one.name in used}
+print(json.dumps([tracer.cpu_clock, found, used]))
+""",
+    )
+    clock, found, used = said
+    if clock != "rseq":
+        pytest.skip("without rseq the clock is read every 50 us at most")
+    assert len(used) == 3
+    assert found == pytest.approx(used, rel=0.001)
 
 
 @each_engine
