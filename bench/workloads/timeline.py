@@ -16,7 +16,7 @@ import os
 import sys
 import time
 
-from _traced import CALLS_OF_FIB_20, task_fib, version
+from _traced import CALLS, task_fib, version
 
 
 class Pystrobe:
@@ -64,7 +64,8 @@ def units_of_work(units):
 
 def main():
     name, units, directory = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-    made = CALLS_OF_FIB_20 * units
+    _, calls = CALLS["fib"]
+    made = calls * units
     units_of_work(units)  # the first time the interpreter specialises what it runs
     before = timed(units_of_work, units)
     tool = TOOLS[name](made)
