@@ -150,12 +150,17 @@ Result<Command> ParseRun(Words words) {
            "  pystrobe run -o out.html -m http.server\n"
            "  pystrobe run -- venv/bin/uvicorn app:app\n"
            "  pystrobe run --gpu train.py\n"
-           "Its child processes are not followed: attach to them.\n");
+           "Its child processes are not followed: attach to them; or, where it forks them,\n"
+           "--in-process --follow-fork.\n");
   AddPython(app, raw);
   app.add_flag(
          "--in-process", raw.in_process,
          "Sample from inside, by CPU time (with --mode\nwall by elapsed time): the interpreter "
          "must have\nthe Python package pystrobe")
+      ->group("Program");
+  app.add_flag("--follow-fork", raw.follow_fork,
+               "From inside: children made by fork too, each into\na file of its own, out.PID.html "
+               "beside -o out.html")
       ->group("Program");
   app.add_flag("--gpu", raw.with_gpu,
                "What a GPU does, too, and which call asked for\nit; from inside, as --in-process. "
@@ -186,6 +191,8 @@ Result<Command> ParseRun(Words words) {
   options.record.gpu_launches = raw.with_launches;
   if (auto fits = CheckSamples(options.record); !fits) return std::unexpected(fits.error());
   options.in_process = raw.in_process || options.record.gpu;
+  options.follow_fork = raw.follow_fork;
+  if (auto fits = CheckFollowFork(raw, options); !fits) return std::unexpected(fits.error());
   if (options.in_process) {
     if (auto fits = CheckInProcess(raw, options); !fits) return std::unexpected(fits.error());
   }

@@ -64,6 +64,7 @@ struct RunOptions {
   RecordOptions record;
   std::optional<std::string> python;  ///< --python
   bool in_process = false;            ///< --in-process; or `trace`
+  bool follow_fork = false;           ///< --follow-fork
   std::optional<TraceOptions> trace;  ///< of the verb `trace`
   bool is_command = false;            ///< behind "--": any program, not an argument of Python's
   std::vector<std::string>

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/children.h"
+#include "cli/forked.h"
 #include "cli/message.h"
 #include "cli/record.h"
 #include "cli/run_command.h"
@@ -96,6 +97,23 @@ ChildEnd EndOf(pid_t child, ChildWatcher* watcher, StopSignals& signals, std::st
   return end.value_or(kEndUnknown);
 }
 
+/// Has the command sampled from inside, and its children made by fork, where that was asked for.
+Result<void> GoInside(const RunOptions& options, RecordingSession& session,
+                      std::vector<std::string>& command, ForChild& given,
+                      std::optional<ForkedChildren>& forked) {
+  const auto descriptor = session.LendRecording(CureInside(options, command.front()));
+  if (!descriptor) return std::unexpected(descriptor.error());
+  std::optional<std::string> children;
+  if (options.follow_fork) {
+    auto expected = ForkedChildren::Expect(options.record);
+    if (!expected) return std::unexpected(expected.error());
+    children = forked.emplace(*std::move(expected)).place();
+  }
+  command = CommandInside(command);
+  given = {{"PYSTROBE_LAUNCH=" + SettingsInside(options, *descriptor, children)}, *descriptor};
+  return {};
+}
+
 /// Where the program made no file of that name either, it was meant for us.
 void NoteMisplaced(const RunOptions& options) {
   if (!options.misplaced || access(options.misplaced->back().c_str(), F_OK) == 0) return;
@@ -119,14 +137,13 @@ int Run(const RunOptions& options) {
     return ExitCodeFor(session.error());
   }
   ForChild given;
+  std::optional<ForkedChildren> forked;
   if (options.in_process) {
-    const auto descriptor = (*session)->LendRecording(CureInside(options, command->front()));
-    if (!descriptor) {
-      PrintError(descriptor.error());
-      return ExitCodeFor(descriptor.error());
+    const auto inside = GoInside(options, **session, *command, given, forked);
+    if (!inside) {
+      PrintError(inside.error());
+      return ExitCodeFor(inside.error());
     }
-    command = CommandInside(*command);
-    given = {{"PYSTROBE_LAUNCH=" + SettingsInside(options, *descriptor)}, *descriptor};
   }
   signals.Hold();
   const auto child =
@@ -151,12 +168,13 @@ int Run(const RunOptions& options) {
   std::string children;
   const ChildEnd ended = EndOf(*child, watcher ? watcher->get() : nullptr, signals, children);
   if (sampler == nullptr && !options.in_process) return ended.status;
-  if (!children.empty() && !options.record.quiet) PrintNote(children);
+  if (!children.empty() && !forked && !options.record.quiet) PrintNote(children);
   if (end == remote::EndReason::kTargetExecuted && !options.record.quiet) {
     PrintNote("the program replaced itself by another one (exec), which ended the sampling");
   }
   if (!options.record.quiet) NoteMisplaced(options);
   (*session)->Report(STDERR_FILENO);
+  if (forked) forked->Report();
   // Last, since the table has pushed the program's own last words out of sight.
   const std::string end_note = EndNote(ended);
   if (!end_note.empty() && !options.record.quiet) PrintNote(end_note);

@@ -103,7 +103,8 @@ std::string CureInside(const RunOptions& options, const std::string& python) {
                         : "");
 }
 
-std::string SettingsInside(const RunOptions& run, int descriptor) {
+std::string SettingsInside(const RunOptions& run, int descriptor,
+                           const std::optional<std::string>& children) {
   if (run.trace) {
     const TraceOptions& trace = *run.trace;
     return fmt::format(
@@ -128,6 +129,7 @@ std::string SettingsInside(const RunOptions& run, int descriptor) {
     settings +=
         fmt::format(",gpu={},timeline={:d}", options.gpu_launches ? "launches" : "1", timeline);
   }
+  if (children) settings += ListSetting("children", {*children});
   return settings;
 }
 

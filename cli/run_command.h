@@ -3,6 +3,7 @@
 // Which program `run` starts.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,7 +28,9 @@ std::string PythonWithPackage(Environment environment, std::string_view executab
 std::vector<std::string> CommandInside(const std::vector<std::string>& command);
 /// What to do when the program, of this interpreter, has written no recording.
 std::string CureInside(const RunOptions& options, const std::string& python);
-/// What $PYSTROBE_LAUNCH tells that module; the recording goes to `descriptor`.
-std::string SettingsInside(const RunOptions& run, int descriptor);
+/// What $PYSTROBE_LAUNCH tells that module; the recording goes to `descriptor`, those of children
+/// made by fork beside `children` (forked.h), if any.
+std::string SettingsInside(const RunOptions& run, int descriptor,
+                           const std::optional<std::string>& children);
 
 }  // namespace pystrobe::cli

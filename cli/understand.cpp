@@ -162,6 +162,19 @@ Result<void> CheckSamples(const RecordOptions& options) {
 
 bool IsByWallTime(const View& view) { return view.mode.value_or(Mode::kCpu) != Mode::kCpu; }
 
+Result<void> CheckFollowFork(const RawOptions& raw, const RunOptions& options) {
+  if (!raw.follow_fork) return {};
+  if (!options.in_process) {
+    return Usage("Add --in-process; from outside attach to them while they run.",
+                 "--follow-fork is for sampling from inside, which goes on in child processes");
+  }
+  if (options.record.outputs.empty()) {
+    return Usage("Name one with -o: beside out.strobe children write out.PID.strobe.",
+                 "--follow-fork needs a file");
+  }
+  return {};
+}
+
 Result<void> CheckInProcess(const RawOptions& raw, const RunOptions& options) {
   const std::string_view asked = raw.in_process ? "--in-process"
                                  : raw.with_gpu ? "--gpu"

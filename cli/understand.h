@@ -17,7 +17,8 @@ struct RawOptions {
   std::string pid, file, python;
   std::string rate, duration, overhead, pause = "auto";
   std::vector<std::string> outputs;
-  bool in_process = false, with_gpu = false, with_launches = false, native = false;
+  bool in_process = false, follow_fork = false, with_gpu = false, with_launches = false,
+       native = false;
   std::string engine = "auto", max_depth, clock = "both";
   bool builtins = false, no_stdlib = false, timeline = false;
   std::vector<std::string> include, exclude;
@@ -44,6 +45,8 @@ Result<void> CheckPairs(const RawOptions& raw, const std::vector<OutputRequest>&
 Result<void> CheckSamples(const RecordOptions& options);
 /// Whether a run from inside is by elapsed time: what is to be shown decides.
 bool IsByWallTime(const View& view);
+/// Refuses --follow-fork where it has no effect.
+Result<void> CheckFollowFork(const RawOptions& raw, const RunOptions& options);
 /// Refuses what means nothing inside.
 Result<void> CheckInProcess(const RawOptions& raw, const RunOptions& options);
 /// Refuses engines that there are none of, --mode gil, which calls do not tell, and --idle.

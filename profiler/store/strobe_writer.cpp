@@ -23,8 +23,10 @@ namespace {
 // Samples that span this much are sealed although more may be coming.
 constexpr int64_t kBlockNs = 1'250'000'000;
 // After an Append a block this old is sealed. Less than kBlockNs, so that a caller who appends
-// about once a second has each of its batches on disk when Append returns.
+// about once a second has each of its batches on disk when Append returns; and of a brief recording
+// less than AppendInterval, for the same.
 constexpr int64_t kSealAfterAppendNs = 750'000'000;
+constexpr int64_t kSealAfterPart = 10;
 // Definitions are cut into blocks of about this size, which keeps the writer's memory small.
 constexpr size_t kDefinitionBudget = size_t{1} << 20;
 
@@ -160,7 +162,7 @@ Result<void> StrobeWriter::Impl::Append(const Tables& tables, std::span<const Sa
     pending_.push_back(sample);
     now_ns = std::max(now_ns, sample.time_ns);
   }
-  if (now_ns - sealed_at_ns_ < kSealAfterAppendNs) return {};
+  if (now_ns - sealed_at_ns_ < std::min(kSealAfterAppendNs, now_ns / kSealAfterPart)) return {};
   sealed_at_ns_ = now_ns;
   return pending_calls_ > 0 ? SealCalls(tables) : Seal(tables, so_far);
 }

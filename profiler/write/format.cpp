@@ -96,6 +96,20 @@ std::optional<Format> FormatByFileName(std::string_view file_name) {
   return std::nullopt;
 }
 
+std::pair<std::string_view, std::string_view> SplitSuffix(std::string_view path) {
+  const size_t name = path.rfind('/') + 1;  // 0 without one
+  size_t length = 0;
+  for (const Suffix& suffix : kSuffixes) {
+    if (!EndsWithIgnoringCase(path.substr(name), suffix.text)) continue;
+    length = suffix.text.size();
+    break;
+  }
+  if (const size_t dot = path.rfind('.'); length == 0 && dot != path.npos && dot > name) {
+    length = path.size() - dot;
+  }
+  return {path.substr(0, path.size() - length), path.substr(path.size() - length)};
+}
+
 bool IsOfCalls(Format format) { return format == Format::kCallgrind || format == Format::kPstats; }
 
 bool IsOfTimeline(Format format) {

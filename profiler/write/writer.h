@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "profiler/analyze/profile.h"
 #include "profiler/base/error.h"
@@ -57,6 +58,9 @@ std::optional<Format> FormatByName(std::string_view name);
 /// .txt) .json .callgrind .pstats (.prof) .perfetto-trace (.pftrace)
 std::optional<Format> FormatByFileName(std::string_view file_name);
 std::string_view FormatName(Format format);
+/// `path` apart from what tells its format, "a/out" and ".speedscope.json"; else from what follows
+/// the last dot of its name, which may be nothing.
+std::pair<std::string_view, std::string_view> SplitSuffix(std::string_view path);
 /// What a profile for a format is folded with, where `asked` was asked for: a page has switches of
 /// its own for idle threads and GPUs, and pprof has all times beside each other.
 FoldOptions FoldOptionsFor(Format format, const RecordingSource& recording, FoldOptions asked);

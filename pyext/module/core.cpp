@@ -122,6 +122,7 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   module.def("dump", &pystrobe::pyext::TakeDump, py::arg("pid"), py::arg("locals"),
              py::arg("pause"), py::arg("native"));
   module.def("format_of", &pystrobe::pyext::FormatOf, py::arg("file_name"));
+  module.def("split_suffix", &pystrobe::pyext::SplitSuffix, py::arg("path"));
   pystrobe::pyext::DefineRead(module);
   pystrobe::pyext::DefineRecording(module);
   pystrobe::pyext::DefineOwnSampler(module);

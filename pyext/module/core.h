@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "profiler/analyze/profile.h"
 #include "pyext/module/recording.h"
@@ -56,6 +57,8 @@ void Save(const Recording& recording, int fd, const std::string& name, const std
 
 /// A name of write::Format for a file name, or None.
 std::optional<std::string> FormatOf(const std::string& file_name);
+/// write::SplitSuffix, as bytes.
+std::pair<pybind11::bytes, pybind11::bytes> SplitSuffix(const std::string& path);
 
 /// Each distinct stack of each thread, or of each stream of a GPU, root first, with its weights.
 pybind11::list ListStacks(const Recording& recording, const std::optional<std::string>& mode,

@@ -118,4 +118,9 @@ std::optional<std::string> FormatOf(const std::string& file_name) {
   return std::string(write::FormatName(*format));
 }
 
+std::pair<py::bytes, py::bytes> SplitSuffix(const std::string& path) {
+  const auto [stem, suffix] = write::SplitSuffix(path);
+  return {py::bytes(stem), py::bytes(suffix)};
+}
+
 }  // namespace pystrobe::pyext

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pystrobe import _profiler
+from pystrobe._check import MODES
 from pystrobe._errors import Error, InvalidArgumentError
-from pystrobe._profiler import MODES, Profiler
+from pystrobe._profiler import Profiler
 
 if TYPE_CHECKING:
     from pystrobe._profile import Profile
@@ -35,6 +37,8 @@ def enable(
     native: bool = False,
     threads: ProfilerThreads = "all",
     gpu: ProfilerGpu = False,
+    output: str | os.PathLike[str] | None = None,
+    follow_fork: bool = False,
 ) -> None: ...
 @overload
 def enable(*, mode: Literal["trace"], builtins: bool = False, engine: Engine = "auto") -> None: ...

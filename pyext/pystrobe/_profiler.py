@@ -8,13 +8,15 @@ import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
 
-from pystrobe import _core
+from pystrobe import _core, _output
+from pystrobe._check import check_gpu, check_output, check_sampling
 from pystrobe._errors import Error, InvalidArgumentError
 
 if TYPE_CHECKING:
     from pystrobe._averages import Averages
+    from pystrobe._follow import Child, NameOfChild
     from pystrobe._profile import Profile
     from pystrobe.gpu._schedule import Action
     from pystrobe.gpu._trace import Trace
@@ -24,12 +26,8 @@ ProfilerThreads = Literal["all", "current"]
 #: What is told of a GPU.
 ProfilerGpu = Union[bool, Literal["launches"]]
 
-MODES = ("cpu", "wall", "gpu")
-_THREADS = ("all", "current")
-_GPU = (False, True, "launches")
 _DEFAULT_RATE = 1000.0
 _DEFAULT_MAX_OVERHEAD = 0.01
-_HIGHEST_RATE = 1_000_000.0
 _RECORDING = ("RECORD", "RECORD_AND_SAVE")
 _ACTIONS = ("NONE", "WARMUP", *_RECORDING)
 _METRICS: dict[str, Literal["gpu", "cpu"]] = {
@@ -40,10 +38,6 @@ _METRICS: dict[str, Literal["gpu", "cpu"]] = {
 
 _lock = threading.Lock()
 _running: Profiler | None = None
-
-
-def _is_within(value: object, most: float) -> bool:
-    return isinstance(value, SupportsFloat) and 0 < float(value) <= most
 
 
 class Profiler:
@@ -102,6 +96,11 @@ class Profiler:
     :param schedule: what is done in the step of a number; of :func:`pystrobe.gpu.schedule`, or of
         ``torch.profiler.schedule``. ``None``: all is recorded.
     :param on_trace_ready: called with the profiler when a schedule has made a profile.
+    :param output: a file, to which :meth:`stop` saves the profile.
+    :param follow_fork: in a child made by ``os.fork``, or by ``multiprocessing`` with that, begin
+        anew. Its recording goes to a file of its own beside ``output``, which must be given:
+        ``work.1234.html`` beside ``work.html``, by its process id; written meanwhile as
+        ``work.1234.strobe``, which is what a child that is killed leaves. Not of the GPU.
     :raises InvalidArgumentError: for any value that is not one of those.
     """
 
@@ -117,44 +116,10 @@ class Profiler:
         timeline: bool = False,
         schedule: Callable[[int], Any] | None = None,
         on_trace_ready: Callable[[Profiler], object] | None = None,
+        output: str | os.PathLike[str] | None = None,
+        follow_fork: bool = False,
     ) -> None:
-        if mode not in MODES:
-            raise InvalidArgumentError(f"no such mode: {mode!r}", f"one of {', '.join(MODES)}")
-        if threads not in _THREADS:
-            raise InvalidArgumentError(
-                f"no such threads: {threads!r}", f"one of {', '.join(_THREADS)}"
-            )
-        if rate is not None and not _is_within(rate, _HIGHEST_RATE):
-            raise InvalidArgumentError(
-                f"the rate is {rate!r}", f"samples a second: above 0, {_HIGHEST_RATE:,.0f} at most"
-            )
-        if max_overhead is not None and not _is_within(max_overhead, 1):
-            raise InvalidArgumentError(
-                f"max_overhead is {max_overhead!r}", "a share of the time: above 0, 1 at most"
-            )
-        if max_overhead is not None and mode == "cpu":
-            raise InvalidArgumentError(
-                f"max_overhead is {max_overhead!r} with mode='cpu'",
-                "it is for mode='wall'; by CPU time give a lower rate",
-            )
-        if rate is not None and mode == "gpu":
-            raise InvalidArgumentError(
-                f"the rate is {rate!r} with mode='gpu'", "all of a GPU's work is seen: leave it out"
-            )
-        if max_overhead is not None and mode == "gpu":
-            raise InvalidArgumentError(
-                f"max_overhead is {max_overhead!r} with mode='gpu'", "it is for mode='wall'"
-            )
-        if native and mode != "cpu":
-            raise InvalidArgumentError(
-                f"native=True with mode={mode!r}", "it is for mode='cpu'; leave one of them out"
-            )
-        if threads != "all" and mode != "cpu":
-            raise InvalidArgumentError(
-                f"threads={threads!r} with mode={mode!r}",
-                "it is for mode='cpu'; by wall time choose when you look, as in "
-                "profile.report(thread='MainThread')",
-            )
+        check_sampling(mode, rate, max_overhead, native, threads)
         if max_overhead is None:
             max_overhead = _DEFAULT_MAX_OVERHEAD if rate is None else 0.0
         self._mode: ProfilerMode = mode
@@ -162,26 +127,23 @@ class Profiler:
         self._max_overhead = max_overhead
         self._native = native
         self._threads: ProfilerThreads = threads
-        if gpu not in _GPU:
-            raise InvalidArgumentError(f"gpu={gpu!r}", "True, False or 'launches'")
+        check_gpu(mode, gpu, timeline, schedule)
+        check_output(output, follow_fork, mode, timeline, schedule)
         self._gpu = bool(gpu) or mode == "gpu"
         self._records = gpu != "launches"
         if self._gpu:
             # NVTX looks for a tool when a library calls it first, which may be soon.
-            import pystrobe.gpu  # noqa: F401
-        if timeline and not self._gpu:
-            raise InvalidArgumentError("timeline=True without a GPU", "it is for gpu=True")
-        if timeline and not self._records:
-            raise InvalidArgumentError(
-                "timeline=True with gpu='launches'", "when work ran is told with gpu=True alone"
-            )
-        if schedule is not None and not callable(schedule):
-            raise InvalidArgumentError(
-                f"the schedule is {schedule!r}", "it is called with the number of each step"
-            )
+            import pystrobe.gpu
         self._timeline = timeline
         self._schedule = schedule
+        self._output = output
+        self._follow_fork = follow_fork
+        if follow_fork:
+            import pystrobe._follow  # noqa: F401
         self._on_trace_ready = on_trace_ready
+        self._place: str | None = None  # of the output, from the root
+        self._name_of_child: NameOfChild | None = None  # where they are followed
+        self._child: Child | None = None  # where this process is one
         self._step = 0
         self._action = "NONE"
         self._range: int | None = None  # of the step
@@ -207,6 +169,7 @@ class Profiler:
         that waits first, it has not.
 
         :raises Error: another profiler runs, or this process cannot be sampled (which says why).
+        :raises InvalidArgumentError: no file can be made where ``output`` says.
         """
         self._start(None)
 
@@ -224,6 +187,8 @@ class Profiler:
         with _lock:
             if _running is not None:
                 return False
+            if self._output is not None and self._child is None:
+                self._find_place(self._output)
             self._fd = fd
             self._step = 0
             self._action = self._action_of(0)
@@ -232,6 +197,20 @@ class Profiler:
             self._open_step()
             _running = self
             return True
+
+    def _find_place(self, output: str | os.PathLike[str]) -> None:
+        self._place = _output.check_place(output)
+        if self._follow_fork:
+            from pystrobe._follow import beside
+
+            self._name_of_child = beside(self._place)
+
+    def _start_in(self, child: Child) -> None:
+        """Anew, in a child made by fork."""
+        self._child = child
+        self._profile = None
+        self._gpu = False  # it has no part in what the parent began of it
+        self._start(child.fd)
 
     def _action_of(self, step: int) -> str:
         if self._schedule is None:
@@ -335,10 +314,10 @@ class Profiler:
             raise
 
     def stop(self) -> Profile:
-        """Ends the sampling.
+        """Ends the sampling, and saves the profile where an ``output`` was given.
 
         :raises Error: it does not run, or there is no recording (which says why), as where a
-            schedule has recorded nothing.
+            schedule has recorded nothing; or it could not be saved, and :attr:`profile` has it.
         """
         if _running is not self:
             raise Error("the profiler does not run", "start() it first")
@@ -355,6 +334,10 @@ class Profiler:
         from pystrobe._profile import Profile
 
         self._profile = Profile(recording)
+        if self._child is not None:
+            self._child.deliver(self._profile, self._moved_because)
+        elif self._place is not None:
+            self._profile.save(self._place)
         if self._on_trace_ready is not None:
             self._on_trace_ready(self)
 
@@ -454,6 +437,10 @@ def _forget_in_child() -> None:
     if running is not None:
         running._abandon()
     _core.OwnSampler.forget_parent()
+    if running is not None and running._name_of_child is not None:
+        from pystrobe import _follow
+
+        _follow.go_on(running, running._name_of_child)
 
 
 def _stop_at_exit() -> None:

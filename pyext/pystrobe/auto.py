@@ -8,6 +8,9 @@ commas between them, or just ``1``:
 ``mode=cpu``, ``mode=wall`` or ``mode=gpu``, ``rate=HZ``, ``max_overhead=SHARE``, ``native=1``,
 ``threads=current``
     as :class:`pystrobe.Profiler` has them.
+``follow_fork=1``
+    as it has it: with ``output=work.html`` a child made by fork writes ``work.PID.html``, with
+    ``output=work-{pid}.html`` the same with its own process id.
 ``gpu=1``, ``timeline=1``
     as both have them; ``gpu=launches`` as the first.
 ``mode=trace``, ``engine=NAME``, ``builtins=1``, ``max_depth=N``, ``clock=NAME``
@@ -30,19 +33,24 @@ import atexit
 import os
 import sys
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pystrobe import _output
 from pystrobe._errors import Error, InvalidArgumentError
 
+if TYPE_CHECKING:
+    from pystrobe._follow import NameOfChild
+
 VARIABLE = "PYSTROBE_ENABLE"
 _NUMBERS = {"rate": float, "max_overhead": float, "fd": int, "max_depth": int}
-_FLAGS = ("native", "gpu", "builtins", "stdlib", "timeline")
+_FLAGS = ("native", "gpu", "builtins", "stdlib", "timeline", "follow_fork")
 _MORE_VALUES = {"gpu": ("launches",)}
 _WORDS = ("mode", "threads", "engine", "clock", "output")
+#: Encoded as patterns are: where children go if another process has the output.
+_PLACE_OF_CHILDREN = "children"
 _LISTS = ("include", "exclude")
 #: Of either way, what does not concern the other.
-_OF_SAMPLES = ("rate", "max_overhead", "native", "threads")
+_OF_SAMPLES = ("rate", "max_overhead", "native", "threads", "follow_fork")
 _OF_CALLS = (
     *("engine", "builtins", "max_depth", "clock"),
     *("include", "exclude", "stdlib"),
@@ -59,6 +67,8 @@ def parse(text: str) -> dict[str, Any]:
         key, _, value = word.strip().partition("=")
         if key in _WORDS:
             settings[key] = value
+        elif key == _PLACE_OF_CHILDREN:
+            settings[key] = _decoded(value)
         elif key in _LISTS:
             settings[key] = [_decoded(part) for part in value.split(";")]
         elif key in _FLAGS:
@@ -98,6 +108,32 @@ def _check(settings: dict[str, Any]) -> None:
             )
 
 
+def _take_children(settings: dict[str, Any], output: str | None) -> NameOfChild | None:
+    """Where children made by fork write theirs, if they do.
+
+    :raises InvalidArgumentError: there is none.
+    """
+    children: str | None = settings.pop(_PLACE_OF_CHILDREN, None)
+    if not settings.pop("follow_fork", False):
+        return None if children is None else _beside(children)
+    if output is None:
+        raise InvalidArgumentError(
+            f"{VARIABLE}: follow_fork=1 without an output", "such as output=work.html"
+        )
+    if settings.get("mode") == "gpu":
+        raise InvalidArgumentError(
+            f"{VARIABLE}: follow_fork=1 with mode=gpu", "a GPU's work is not seen in children"
+        )
+    whole = os.path.abspath(output)
+    return (lambda tag: whole.replace("{pid}", tag)) if "{pid}" in whole else _beside(whole)
+
+
+def _beside(place: str) -> NameOfChild:
+    from pystrobe._follow import beside
+
+    return beside(place)
+
+
 def _place(output: str, settings: dict[str, Any]) -> str:
     """Where it is to be saved.
 
@@ -112,7 +148,7 @@ def _place(output: str, settings: dict[str, Any]) -> str:
     return _output.check_place(path)
 
 
-def _started(settings: dict[str, Any], fd: int | None) -> Any:
+def _started(settings: dict[str, Any], fd: int | None, children: NameOfChild | None) -> Any:
     if settings.get("mode") == "trace":
         from pystrobe._tracer import Tracer
 
@@ -137,6 +173,7 @@ def _started(settings: dict[str, Any], fd: int | None) -> Any:
 
     check_mode(settings.get("mode", "cpu"))
     profiler = Profiler(**settings)
+    profiler._name_of_child = children
     profiler._start(fd)
     return profiler
 
@@ -155,10 +192,11 @@ def _begin() -> None:
             # made by exec, which resets what the exit status is made of.
             import pystrobe._profile  # noqa: F401
         _check(settings)
+        children = _take_children(settings, output)
         place = None if output is None else _place(output, settings)
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            profiler = _started(settings, fd)
+            profiler = _started(settings, fd, children)
         for warning in warned:
             _tell(str(warning.message))
     except Error as error:

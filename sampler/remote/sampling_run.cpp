@@ -8,12 +8,12 @@
 #include <tuple>
 #include <utility>
 
+#include "profiler/model/append_interval.h"
 #include "sampler/remote/target_facts.h"
 
 namespace pystrobe::remote {
 namespace {
 
-constexpr Nanoseconds kAppendInterval = std::chrono::seconds(1);
 constexpr size_t kBatch = 16 * 1024;
 // A look stands for the time since the one before; not for so much when none was made for long, as
 // the sampler itself was stopped, or had no CPU.
@@ -50,7 +50,7 @@ SamplingRun::SamplingRun(const Target& target, const SamplerOptions& options, Re
       deadlines_(start_, options.rate_hz, static_cast<uint64_t>(start_.count())),
       governor_(options.rate_hz, options.max_overhead, start_),
       tick_{.number = 1, .time = start_, .previous = start_},
-      next_append_(start_ + kAppendInterval) {}
+      next_append_(start_ + AppendInterval({})) {}
 
 Result<void> SamplingRun::Start() {
   if (options_.native) {
@@ -155,7 +155,7 @@ Result<std::optional<EndReason>> SamplingRun::TakeOver() {
     if (due) threads_.FlushAll();
     ReadProcessCpu();
     if (auto sent = Append(now); !sent) return std::unexpected(sent.error());
-    next_append_ = now + kAppendInterval;
+    next_append_ = now + AppendInterval(now - start_);
   }
   return std::nullopt;
 }

@@ -14,6 +14,7 @@
 
 #include "profiler/base/descriptors.h"
 #include "profiler/base/proc.h"
+#include "profiler/model/append_interval.h"
 #include "sampler/remote/target_facts.h"
 #include "sampler/remote/thread_names.h"
 
@@ -27,7 +28,6 @@ constexpr Nanoseconds kFindInterval = std::chrono::milliseconds(50);
 // Then a thread that waits for the interpreter's lock at its birth has told its name.
 constexpr Nanoseconds kNamedAfter = std::chrono::milliseconds(500);
 constexpr Nanoseconds kTryAgainAfter = std::chrono::seconds(1);
-constexpr Nanoseconds kAppendInterval = std::chrono::seconds(1);
 constexpr size_t kBatch = 16 * 1024;
 // Of the process' CPU time, not charged to a thread that was sampled: less is not worth a row.
 constexpr uint64_t kUnsampledShare = 100;
@@ -80,7 +80,7 @@ Result<void> SignalRun::Start() {
   metadata.wanted_rate_hz = options_.rate_hz;
   metadata.native = native_ != nullptr;
   next_find_ = context_.start + kFindInterval;
-  next_append_ = context_.start + kAppendInterval;
+  next_append_ = context_.start + AppendInterval({});
   return sink_.Begin(metadata);
 }
 
@@ -96,7 +96,7 @@ Result<void> SignalRun::Step() {
   }
   codes_.CheckSome(now);
   if (now < next_append_ && samples_.size() < kBatch) return {};
-  next_append_ = now + kAppendInterval;
+  next_append_ = now + AppendInterval(now - context_.start);
   UpdateNames();
   return Append();
 }

@@ -33,6 +33,17 @@ TEST(FormatTest, FileNamesDecide) {
   EXPECT_EQ(FormatByFileName("a.prof"), Format::kPstats);
 }
 
+TEST(FormatTest, ASuffixIsWhatTellsTheFormat) {
+  using Parts = std::pair<std::string_view, std::string_view>;
+  EXPECT_EQ(SplitSuffix("a.b/out.strobe"), Parts("a.b/out", ".strobe"));
+  EXPECT_EQ(SplitSuffix("my.run.speedscope.json"), Parts("my.run", ".speedscope.json"));
+  EXPECT_EQ(SplitSuffix("out.pb.gz"), Parts("out", ".pb.gz"));
+  EXPECT_EQ(SplitSuffix("OUT.HTML"), Parts("OUT", ".HTML"));
+  EXPECT_EQ(SplitSuffix("out.data"), Parts("out", ".data"));
+  EXPECT_EQ(SplitSuffix("a.b/out"), Parts("a.b/out", ""));
+  EXPECT_EQ(SplitSuffix("a.b/.hidden"), Parts("a.b/.hidden", ""));
+}
+
 TEST(FormatTest, OtherFileNamesDoNot) {
   for (const char* name : {"", "a", "a.gz", "a.pb", "html", "a.html.bak", "a.strobe/", "json"}) {
     EXPECT_EQ(FormatByFileName(name), std::nullopt) << name;

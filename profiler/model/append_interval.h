@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How often what was recorded is handed on. [any thread]
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include "profiler/base/clock.h"
+
+namespace pystrobe {
+
+/// How long until the next RecordingSink::Append of a recording that has lasted so long. One that
+/// is cut off (a signal, os._exit) lacks what was not handed on: of a brief one too that is to be a
+/// small part. In the end it is a second.
+constexpr Nanoseconds AppendInterval(Nanoseconds lasted) {
+  constexpr int kPart = 8;
+  return std::clamp<Nanoseconds>(lasted / kPart, std::chrono::milliseconds(50),
+                                 std::chrono::seconds(1));
+}
+
+}  // namespace pystrobe
