@@ -4,10 +4,10 @@
 
     tests/stress.py MINUTES [--python NAME...] [--seed N]
 
-Threads that are born and die, deep recursion, generators, exceptions, code that comes and goes,
-libraries that are loaded and closed; each at some rate, on some interpreter. A program must live,
-and no stack be one that it cannot have. Prints what went wrong, and the sums; exits with 1 when
-anything did.
+Threads that are born and die, deep recursion, generators, exceptions, garbage with finalizers,
+code that comes and goes, libraries that are loaded and closed; each at some rate, on some
+interpreter. A program must live, and no stack be one that it cannot have. Prints what went wrong,
+and the sums; exits with 1 when anything did.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 sys.path[:0] = [str(TESTS / "python"), str(TESTS / "interpreters")]
 
-from cases import CALL_HEAVY, Case  # noqa: E402
+from cases import CALL_HEAVY, COLLECTING, Case  # noqa: E402
 from conftest import all_interpreters, oracle_of  # noqa: E402
 from find import Interpreter  # noqa: E402
 from native_stacks import native_stacks, two_libraries  # noqa: E402
@@ -87,7 +87,7 @@ def main() -> int:
     sums: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as directory:
         pystrobe = Pystrobe(executable, Path(directory))
-        cases = [*CALL_HEAVY, Case("native"), Case("split")]
+        cases = [*CALL_HEAVY, COLLECTING, Case("native"), Case("split")]
         cases.append(Case("c_libraries", tuple(two_libraries(Path(directory)))))
         end = time.monotonic() + 60 * arguments.minutes
         while time.monotonic() < end:

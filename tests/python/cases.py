@@ -42,6 +42,8 @@ CALL_HEAVY = [
     Case("threads"),
     Case("wrappers"),
 ]
+# The collector interrupts it with finalizers, wherever it is.
+COLLECTING = Case("collecting")
 QUIET = [
     Case("burn"),
     Case("deep", ("800",)),

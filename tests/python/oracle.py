@@ -3,7 +3,8 @@
 
 The truth stands in the targets' own sources: a line that calls something ends in `# -> callee`
 (names or files, as patterns), and a function that the standard library may call back is marked
-`# entry`. Which lines a function can be on is asked of the interpreter that runs the target.
+`# entry`, one that the garbage collector may call at any moment `# anywhere`. Which lines a
+function can be on is asked of the interpreter that runs the target.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ HERE = Path(__file__).resolve().parent
 TARGETS = HERE.parent / "targets"
 CALL = re.compile(r"# -> (?P<callees>.*)$")
 ENTRY = re.compile(r"\s*(?:async )?def (?P<name>\w+).*# entry$")
+ANYWHERE = re.compile(r"\s*def (?P<name>\w+).*# anywhere$")
 # Where the stack of a thread may begin besides a module of the target.
 THREAD_ROOTS = {("_bootstrap", "threading.py")}
 # Run by the garbage collector, whatever the program does at that moment.
-ANYWHERE = {("_remove", "_weakrefset.py"), ("remove", "weakref.py")}
+COLLECTED = {("_remove", "_weakrefset.py"), ("remove", "weakref.py")}
 # What stands for a code object that was dropped before its name could be read.
 GONE = "<code object gone>"
 # What stands for the callers that a copy did not reach.
@@ -101,6 +103,7 @@ class Oracle:
         self._has_threads = "threading" in imported_modules(sources[0][1])
         self._calls: dict[tuple[str, int], list[str]] = {}
         self._entries: set[tuple[str, str]] = set()
+        self._anywhere = {(file, name) for name, file in COLLECTED}
         for file, text in sources:
             self._read_annotations(file, text)
         self._lines: dict[tuple[str, str], set[int]] = {}
@@ -114,6 +117,8 @@ class Oracle:
                 self._calls.setdefault((file, number), []).extend(callees)
             if match := ENTRY.match(line):
                 self._entries.add((file, match["name"]))
+            if match := ANYWHERE.match(line):
+                self._anywhere.add((file, match["name"]))
 
     def _ask_interpreter(self, python: Sequence[str], sources: list[tuple[str, str]]) -> None:
         modules = sorted({*ALWAYS_IMPORTED, *imported_modules(sources[0][1])})
@@ -186,7 +191,7 @@ class Oracle:
             yield from self._calls.get((caller.file, line), [])
 
     def _check_call(self, caller: Frame, callee: Frame, on_its_line: bool) -> str | None:
-        if (callee.name, callee.file) in ANYWHERE or GONE in (caller.name, callee.name):
+        if (callee.file, callee.name) in self._anywhere or GONE in (caller.name, callee.name):
             return None
         callee_is_own = callee.file in self._own
         entered = callee.name == "<module>" or (callee.file, callee.name) in self._entries

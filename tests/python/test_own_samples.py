@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from call_graph import COMPUTED, read_call_graph
-from cases import CALL_HEAVY, Case
+from cases import CALL_HEAVY, COLLECTING, Case
 from conftest import oracle_of
 from find import Interpreter
 from oracle import INCOMPLETE
@@ -54,7 +54,7 @@ def check_possible(
 
 
 @pytest.mark.each_layout
-@pytest.mark.parametrize("case", [*CALL_HEAVY, NATIVE], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*CALL_HEAVY, COLLECTING, NATIVE], ids=lambda case: case.name)
 def test_every_stack_is_possible(
     pystrobe: Pystrobe, interpreter: Interpreter, case: Case, briefly: float
 ) -> None:
