@@ -12,8 +12,10 @@
 #include <utility>
 
 #include "profiler/base/descriptors.h"
+#include "profiler/base/environment.h"
 #include "profiler/base/proc.h"
 #include "sampler/native/call_frame.h"
+#include "sampler/native/debug_file.h"
 #include "sampler/native/elf_file.h"
 #include "sampler/native/function_name.h"
 #include "sampler/native/function_range.h"
@@ -44,6 +46,9 @@ std::vector<Mapping> CodeOf(const std::vector<Mapping>& mappings) {
   });
   return code;
 }
+
+// Whether the user has named servers that are to be asked for debug information.
+bool HasServers() { return !kProcessEnvironment("DEBUGINFOD_URLS").value_or("").empty(); }
 
 // libdwfl keeps a module whose name and addresses are what they were: the name tells all of it.
 std::string NameOf(const Module& module) {
@@ -87,14 +92,23 @@ Result<Binaries> Binaries::Of(pid_t pid, const pyabi::Memory& memory) {
   if (most < kFewestBinaries) {
     return FailToOpen(EMFILE, "opening the binaries of", fmt::format("process {}", pid));
   }
-  static constexpr Dwfl_Callbacks kCallbacks = {
+  static constexpr Dwfl_Callbacks kAsksNobody = {
+      .find_elf = OpenFile,
+      .find_debuginfo = FindDebugFile,
+      .section_address = nullptr,
+      .debuginfo_path = nullptr,
+  };
+  static constexpr Dwfl_Callbacks kAsksServers = {
       .find_elf = OpenFile,
       .find_debuginfo = dwfl_standard_find_debuginfo,
       .section_address = nullptr,
       .debuginfo_path = nullptr,
   };
-  Dwfl* dwfl = dwfl_begin(&kCallbacks);
+  const bool asks_servers = HasServers();
+  Dwfl* dwfl = dwfl_begin(asks_servers ? &kAsksServers : &kAsksNobody);
   if (dwfl == nullptr) return Fail(ErrorCode::kUnsupported, "libdw: {}", dwfl_errmsg(-1));
+  // What it loads is loaded now: a child that another thread forks meanwhile has half of it.
+  if (asks_servers) static_cast<void>(dwfl_get_debuginfod_client(dwfl));
   Binaries binaries(pid, memory, dwfl, most);
   if (auto read = binaries.Refresh(); !read) return std::unexpected(read.error());
   return binaries;

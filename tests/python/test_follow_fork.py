@@ -212,9 +212,11 @@ print(json.dumps(pid))
     assert "burn20" not in functions(tmp_path / f"out.{pid}.strobe")
 
 
-def test_forks_while_threads_start_and_stop_are_no_trouble(tmp_path: Path) -> None:
+@pytest.mark.parametrize("native", [False, True])
+def test_forks_while_threads_start_and_stop_are_no_trouble(native: bool, tmp_path: Path) -> None:
     """Of what is at work in the parent, no lock stays closed in the child."""
     said = run(
+        f"NATIVE = {native}"
         """
 import json, os, sys, threading, pystrobe
 ended = False
@@ -223,7 +225,7 @@ def come_and_go():
         thread = threading.Thread(target=spin, args=(0.002,))
         thread.start()
         thread.join()
-pystrobe.enable(output=sys.argv[1], follow_fork=True, rate=5000)
+pystrobe.enable(output=sys.argv[1], follow_fork=True, rate=5000, native=NATIVE)
 thread = threading.Thread(target=come_and_go)
 thread.start()
 statuses = []
