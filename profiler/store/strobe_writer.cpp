@@ -26,7 +26,7 @@ constexpr int64_t kBlockNs = 1'250'000'000;
 // about once a second has each of its batches on disk when Append returns; and of a brief recording
 // less than AppendInterval, for the same.
 constexpr int64_t kSealAfterAppendNs = 750'000'000;
-constexpr int64_t kSealAfterPart = 10;
+constexpr int64_t kSealAfterPart = 4;
 // Definitions are cut into blocks of about this size, which keeps the writer's memory small.
 constexpr size_t kDefinitionBudget = size_t{1} << 20;
 
