@@ -34,6 +34,9 @@ constexpr uint32_t kMostTries = 4;
 constexpr uint32_t kSignalsPerPeriod = 8;
 constexpr uint64_t kLooksPerPeriod = 2;
 
+// What others do on its CPU meanwhile takes longer, but for interrupts.
+constexpr Nanoseconds kUndisturbed = std::chrono::microseconds(50);
+
 // Of CPU time, looks included: where they take most of it a thread hardly gets on, or not at all.
 uint64_t LeastPeriod(Nanoseconds look) {
   return static_cast<uint64_t>(look.count()) * kLooksPerPeriod + kSoonNs;
@@ -112,18 +115,17 @@ void ThreadLook::SetEvent(const CpuEvent& event) {
 }
 
 void ThreadLook::Take(const ucontext_t& context, bool of_timer) {
-  // Without what others do on its CPU meanwhile.
-  const Nanoseconds begin = ThreadCpuNow();
+  const Moment begin{MonotonicNow(), ThreadCpuNow()};
   const bool for_event = of_timer && event_fd_.load() >= 0;
-  if (for_event && !IsOverdue(begin - last_)) return;
-  last_ = begin;
+  if (for_event && !IsOverdue(begin.cpu - last_)) return;
+  last_ = begin.cpu;
   RawSample head{};
-  head.time_ns = MonotonicNow().count();
-  head.cpu_ns = static_cast<uint64_t>(begin.count());
+  head.time_ns = begin.time.count();
+  head.cpu_ns = static_cast<uint64_t>(begin.cpu.count());
   pages_.Renew();
   head.status = LookAtFrames();
   if (TryAgain(head.status)) {
-    const Nanoseconds look = ThreadCpuNow() - begin;
+    const Nanoseconds look = CpuSince(begin);
     tried_ += look;
     // Counted from here, or it would be due before the thread has run on.
     SetPeriod(event_fd_.load(), LeastPeriod(look));
@@ -138,11 +140,17 @@ void ThreadLook::Take(const ucontext_t& context, bool of_timer) {
   head.period_ns = period_ns_;
   head.generation = generation_;
   std::byte* const record = Write(head);
-  Nanoseconds spent = ThreadCpuNow() - begin;
-  if (DrawPeriod(head.tries > 0, spent)) spent = ThreadCpuNow() - begin;
+  Nanoseconds spent = CpuSince(begin);
+  if (DrawPeriod(head.tries > 0, spent)) spent = CpuSince(begin);
   if (record != nullptr) Commit(record, std::exchange(tried_, {}) + spent);
   // What was captured for lack of names need not be again.
   if (has_new || (native_ && native_->end() == native::StepResult::kNotAsked)) news_.Ring();
+}
+
+// To ask for CPU time is a system call, and a good part of what a look takes.
+Nanoseconds ThreadLook::CpuSince(const Moment& begin) {
+  const Nanoseconds elapsed = MonotonicNow() - begin.time;
+  return elapsed < kUndisturbed ? elapsed : ThreadCpuNow() - begin.cpu;
 }
 
 WalkStatus ThreadLook::LookAtFrames() {

@@ -86,6 +86,10 @@ class ThreadLook {
   pyabi::ChainStart* ChainOf(Address state, pyabi::ChainStart& place);
   bool IsCurrent(Address state);
   pyabi::WalkStatus WalkFrom(pyabi::ChainStart& chain, Address first);
+  struct Moment {
+    Nanoseconds time, cpu;
+  };
+  static Nanoseconds CpuSince(const Moment& begin);
   bool IsOverdue(Nanoseconds since_last) const;
   bool WasInKernel(const ucontext_t& context);
   /// True where the period was set.
