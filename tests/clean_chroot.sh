@@ -1,10 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Does what a stranger does: in a fresh Debian 12 root with nothing but git and make, clones the
-# committed state of this repository and runs a command in it, by default `make demo`:
+# Does what a stranger does in a fresh Debian 12 root.
 #
-#   tests/clean_chroot.sh [COMMAND...]
+#   tests/clean_chroot.sh [COMMAND...]        with nothing but git and make, clones the committed state
+#                                             of this repository and runs a command in it, by default
+#                                             `make demo`
+#   tests/clean_chroot.sh --wheel FILE        with nothing but Python and pip, installs the wheel, and
+#                                             samples, traces and attaches
 #
 # KEEP=1 leaves the root behind and says where. The root gets this machine's own apt sources, pip
 # configuration and certificates, so that it works behind the same mirrors. Needs root.
@@ -12,10 +15,17 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 [ "$(id -u)" = 0 ] || { echo "clean_chroot: needs root" >&2; exit 1; }
 command -v debootstrap >/dev/null || { echo "clean_chroot: needs debootstrap" >&2; exit 1; }
+wheel=
+packages=git,make
+if [ "${1:-}" = --wheel ]; then
+  wheel=$(realpath "$2")
+  packages=python3-venv
+  set -- bash -e wheel.sh
+fi
 [ $# -gt 0 ] || set -- make demo
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/pystrobe
-base=$cache/bookworm-git-make.tar
+base=$cache/bookworm-${packages/,/-}.tar
 root=$(mktemp -d "${TMPDIR:-/tmp}/pystrobe-clean.XXXXXX")
 leave() {
   for place in dev/shm dev/pts proc; do
@@ -33,7 +43,7 @@ if [ ! -f "$base" ]; then
   mirror=$(apt-get indextargets --no-release-info --format '$(REPO_URI) $(RELEASE)' \
     'Created-By: Packages' | awk '$1 ~ /\/debian\/?$/ { print $1; exit }')
   mkdir -p "$cache"
-  debootstrap --variant=minbase --include=git,make,ca-certificates bookworm "$root" "${mirror%/}" \
+  debootstrap --variant=minbase --include="$packages,ca-certificates" bookworm "$root" "${mirror%/}" \
     >"$cache/bookworm.log" 2>&1 || { tail "$cache/bookworm.log" >&2; exit 1; }
   tar -C "$root" -cf "$base.partial" . && mv "$base.partial" "$base"
 else
@@ -52,7 +62,27 @@ mount -t proc proc "$root/proc"
 mount -t devpts -o ptmxmode=0666 devpts "$root/dev/pts"
 mount -t tmpfs tmpfs "$root/dev/shm"
 ln -sf pts/ptmx "$root/dev/ptmx"
-git clone -q --no-hardlinks . "$root/root/pystrobe"
+if [ -z "$wheel" ]; then
+  git clone -q --no-hardlinks . "$root/root/pystrobe"
+else
+  mkdir "$root/root/pystrobe"
+  cp "$wheel" "$root/root/pystrobe"
+  cat >"$root/root/pystrobe/wheel.sh" <<'END'
+python3 -m venv /root/venv
+/root/venv/bin/pip install -q ./*.whl
+PATH=/root/venv/bin:$PATH
+pystrobe --version
+python -m pystrobe run -o run.html -q -m compileall -q -f /usr/lib/python3.11/json
+pystrobe run --in-process --native -o inside.strobe -q -m compileall -q -f /usr/lib/python3.11/json
+pystrobe report inside.strobe --top 3
+pystrobe trace -o calls.pstats -q -m compileall -q -f /usr/lib/python3.11/json
+python3 -m pstats calls.pstats <<<"stats 1" | grep "function calls"
+python -c 'while True: sorted(map(str, range(1000)))' &
+pystrobe attach $! -d 1 --top 3
+kill $!
+ls -l run.html inside.strobe calls.pstats
+END
+fi
 
 # Node.js has certificates of its own unless told of others.
 environment=(PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM="${TERM:-dumb}" LANG=C.UTF-8
