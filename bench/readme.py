@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of README.md, from the newest results of each experiment:
+
+    bench/readme.py [--check]
+
+A table stands between `<!-- bench: NAME -->` and `<!-- end -->`. --check writes nothing; it exits
+with 1 where README.md says other than the results do.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+BENCH = Path(__file__).resolve().parent
+README = BENCH.parent / "README.md"
+
+Row = dict[str, Any]
+Table = list[list[str]]  # the first row is the head
+
+#: What most of the tables are about.
+PYTHON = "3.13"
+RATES = (100.0, 1000.0, 10000.0)
+
+
+def rows_of(experiment: str) -> list[Row]:
+    """Of the newest file that has it; their names begin with the date."""
+    for file in sorted((BENCH / "results").glob("20*.json"), reverse=True):
+        experiments = json.loads(file.read_text()).get("experiments", {})
+        if experiment in experiments:
+            rows: list[Row] = experiments[experiment]["rows"]
+            return rows
+    raise SystemExit(f"no results of {experiment}")
+
+
+def find(rows: Iterable[Row], **wanted: object) -> Row:
+    """The one that is as wanted; empty where there is none, or it failed."""
+    for row in rows:
+        if all(row.get(key) == value for key, value in wanted.items()):
+            return {} if "failed" in row else row
+    return {}
+
+
+def tools_in(rows: Iterable[Row]) -> list[str]:
+    """In the order in which they were measured."""
+    return list(dict.fromkeys(row["tool"] for row in rows))
+
+
+def figure(row: Row, key: str, form: str = "{:.2f}") -> str:
+    """A figure, or the median of some."""
+    value = row.get(key)
+    if isinstance(value, dict):
+        value = value["median"]
+    return "" if value is None else form.format(value)
+
+
+def spread(row: Row, key: str, form: str = "{:.2f}") -> str:
+    """The median and the range."""
+    value = row.get(key)
+    if value is None:
+        return ""
+    median, low, high = (form.format(value[part]) for part in ("median", "min", "max"))
+    return f"{median} ({low}-{high})"
+
+
+def figures(rows: Sequence[Row], key: str, form: str = "{:.2f}", unit: str = "") -> str:
+    """Of several rows, one after the other."""
+    return ", ".join(figure(row, key, form) + unit for row in rows if row)
+
+
+def table_of(rows: Sequence[dict[str, str]]) -> Table:
+    """A row by its column's titles; the first has them all."""
+    return [list(rows[0]), *(list(row.values()) for row in rows)]
+
+
+def tools_by_build(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    pairs = dict.fromkeys((row["tool"], row["build"]) for row in rows)
+    return [pair for build in (PYTHON, "3.15") for pair in pairs if pair[1] == build]
+
+
+def stacks() -> Table:
+    towers, chains = rows_of("stacks"), rows_of("depths")
+    rows = []
+    for tool, build in tools_by_build(towers):
+        who = {"tool": tool, "build": build}
+        tower = [find(towers, **who, asked=rate, pinned=True) for rate in RATES[1:]]
+        chain = [find(chains, **who, asked=rate) for rate in RATES[1:]]
+        bias = [
+            f"{figure(row, 'bias_points', '{:.1f}')} ({figure(row, 'chance_points', '{:.1f}')})"
+            for row in chain
+            if row
+        ]
+        rows.append(
+            {
+                "": tool,
+                "Python": build,
+                "impossible stacks, %": figures(tower, "impossible_percent", "{:.2g}"),
+                "bias of depths, points (by chance alone)": ", ".join(bias),
+                "samples/s": figures(tower, "delivered", "{:,.0f}"),
+                "slow-down": figures(tower, "slow"),
+                "kept waiting": figures(tower, "run_delay_percent", "{:.2g}", " %"),
+                "own CPU": figures(tower, "cpu_percent", "{:.2g}", " %"),
+            }
+        )
+    return table_of(rows)
+
+
+def slowdown() -> Table:
+    measured = rows_of("slowdown")
+    rows = []
+    for tool, build in tools_by_build(measured):
+        at = {rate: find(measured, tool=tool, build=build, asked=rate) for rate in RATES}
+        rows.append(
+            {"": tool, "Python": build}
+            | {f"{rate:,.0f} Hz": spread(row, "slow") for rate, row in at.items()}
+            | {
+                "kept waiting at 1,000 Hz": figure(at[1000.0], "run_delay_percent", "{:.2g} %"),
+                "own CPU": figure(at[1000.0], "cpu_percent", "{:.1f} %"),
+            }
+        )
+    return table_of(rows)
+
+
+#: Of `several`, and on which Python.
+SOME = dict.fromkeys(("pystrobe", "py-spy", "Austin"), PYTHON) | {"profiling.sampling": "3.15"}
+UNPAUSED = {"pystrobe": "pystrobe --pause none", "py-spy": "py-spy --nonblocking"}
+
+
+def each(experiment: str, key: str, form: str, **wanted: object) -> list[str]:
+    rows = rows_of(experiment)
+    return [
+        figure(find(rows, tool=tool, build=build, **wanted), key, form)
+        for tool, build in SOME.items()
+    ]
+
+
+def each_unpaused(target: str) -> list[str]:
+    rows = rows_of("highest_rate")
+    return [
+        figure(
+            find(rows, tool=UNPAUSED.get(tool, tool), build=build, target=target),
+            "delivered",
+            "{:,.0f}",
+        )
+        for tool, build in SOME.items()
+    ]
+
+
+def several() -> Table:
+    """What is told by a figure or two of each tool."""
+    deep = zip(each_unpaused("deep 200"), each_unpaused("deep 800"))
+    errors = zip(
+        each("shares", "worst_error_points", "{:.1f}", mode="cpu"),
+        each("shares", "worst_error_points", "{:.1f}", mode="wall"),
+    )
+    lines = {
+        "64 idle threads and a busy one at 100 Hz: own CPU": each(
+            "idle", "cpu_percent", "{:.1f} %"
+        ),
+        "... of those threads seen": each("idle", "idle_threads_seen", "{:.0f}"),
+        "`dump`, ms": each("latency", "dump_ms", "{:.1f}"),
+        "ten seconds of ordinary work at 1,000 Hz: bytes a sample": each(
+            "files", "bytes_per_sample", "{:.1f}"
+        ),
+        "without pausing, as fast as it goes: samples/s at a shallow stack": each_unpaused(
+            "alternating"
+        ),
+        "... 200 frames deep, 800 frames deep": [", ".join(filter(None, pair)) for pair in deep],
+        "known shares of 50/30/20 and sleep: worst error of CPU time, of wall time, points": [
+            ", ".join(filter(None, pair)) for pair in errors
+        ],
+    }
+    head = ["", *(f"{tool}, {build}" for tool, build in SOME.items())]
+    return [head, *([title, *cells] for title, cells in lines.items())]
+
+
+def native() -> Table:
+    measured = rows_of("native")
+    rows = []
+    for tool in tools_in(measured):
+        of = {
+            target: find(measured, tool=tool, target=target, asked=1000.0, build=PYTHON)
+            for target in ("fib", "callbacks", "native")
+        }
+        cost = {
+            target: f"{figure(row, 'slow')}, {figure(row, 'cpu_percent', '{:.0f} %')}"
+            for target, row in of.items()
+        }
+        share = figure(of["native"], "digest_percent", "{:.1f} %")
+        truth = figure(of["native"], "digest_truth_percent", "{:.1f} %")
+        rows.append(
+            {
+                "": tool,
+                "`fib`: slow-down, own CPU": cost["fib"],
+                "calls through C and back": cost["callbacks"],
+                "two threads, one of them in C": cost["native"],
+                "of that one's CPU time, one function's (truth)": f"{share} ({truth})",
+            }
+        )
+    return table_of(rows)
+
+
+def named(tool: str) -> str:
+    return "nothing, for the noise" if tool == "none" else tool
+
+
+def scripts() -> Table:
+    measured = rows_of("scripts")
+    rows = []
+    for tool, rate in dict.fromkeys((row["tool"], row["asked"]) for row in measured):
+        fib, mixed = (
+            find(measured, tool=tool, asked=rate, workload=name) for name in ("fib", "mixed")
+        )
+        rows.append(
+            {
+                "": named(tool),
+                "Hz": f"{rate:,.0f}" if rate else "",
+                "`fib`": spread(fib, "slow_cpu"),
+                "JSON, text, sorting, compression": spread(mixed, "slow_cpu"),
+                "native of `fib`": figure(fib, "native_percent", "{:.1f} %"),
+            }
+        )
+    return table_of(rows)
+
+
+def time_inside() -> Table:
+    measured = rows_of("time_inside")
+    rows = []
+    for tool in tools_in(measured):
+        fib, mixed = (
+            f"{figure(row, 'cpu')}, {figure(row, 'elapsed')}"
+            for row in (find(measured, tool=tool, workload=name) for name in ("fib", "mixed"))
+        )
+        rows.append(
+            {
+                "": named(tool),
+                "`fib`: CPU time, elapsed": fib,
+                "second script: CPU time, elapsed": mixed,
+            }
+        )
+    return table_of(rows)
+
+
+def minor(build: str) -> int:
+    return int(build.split(".")[1])
+
+
+def traced(workload: str, tools: Sequence[str]) -> Table:
+    rows = [row for row in rows_of("tracers") if row["workload"] == workload]
+    builds = sorted({row["build"] for row in rows}, key=minor)
+    table = [["", *builds]]
+    for tool in tools:
+        cells = []
+        for build in builds:
+            there = [row for row in rows if row["tool"] == tool and row["build"] == build]
+            failed = any("failed" in row for row in there)
+            cells.append("failed" if failed else figure(find(there), "slow", "{:#.3g}"))
+        table.append([tool, *cells])
+    return table
+
+
+TABLES: dict[str, Callable[[], Table]] = {
+    "stacks": stacks,
+    "slowdown": slowdown,
+    "several": several,
+    "native": native,
+    "scripts": scripts,
+    "time_inside": time_inside,
+    "traced_fib": lambda: traced(
+        "fib",
+        [
+            "pystrobe",
+            "cProfile",
+            "profiling.tracing",
+            "VizTracer without C",
+            "yappi wall",
+            "yappi cpu",
+        ],
+    ),
+    "traced_mixed": lambda: traced("mixed", ["pystrobe", "cProfile", "VizTracer", "yappi wall"]),
+}
+
+
+def markdown(table: Table) -> list[str]:
+    lines = ["| " + " | ".join(row) + " |" for row in table]
+    return [lines[0], "|" + " --- |" * len(table[0]), *lines[1:]]
+
+
+def filled(text: str) -> str:
+    """`text` with the tables between its marks made anew."""
+    lines: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        if line == "<!-- end -->":
+            inside = False
+        if not inside:
+            lines.append(line)
+        if line.startswith("<!-- bench: "):
+            inside = True
+            lines += markdown(TABLES[line.split()[2]]())
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    said = README.read_text()
+    now = filled(said)
+    if "--check" not in sys.argv[1:]:
+        README.write_text(now)
+    elif said != now:
+        raise SystemExit("README.md says other than bench/results do: run bench/readme.py")
+
+
+if __name__ == "__main__":
+    main()
