@@ -250,7 +250,7 @@ def particles(newest: Interpreter, tmp_path_factory: pytest.TempPathFactory) -> 
         pytest.skip("no Python.h")
     directory = tmp_path_factory.mktemp("particles")
     # pybind11 takes long to compile; where variables are is of no interest.
-    debuggable = ["-O1", "-g", "-fno-var-tracking"]
+    debuggable = ["-O2", "-g", "-fno-var-tracking"]
     compiler = ["g++", "-std=c++17", *debuggable, "-shared", "-fPIC", f"-I{include}"]
     module = str(directory / "particles_module.so")
     source = str(TARGETS / "particles.cpp")
