@@ -31,12 +31,8 @@ class Plan:
     rounds: int = 5
     memory_seconds: int = 60
     peers_on: frozenset[str] = frozenset()  #: builds on which pairs_on_all() has peers too
+    quick: bool = False  #: only the harness is tried
     say: Callable[[str], None] = field(default=print)
-
-    @property
-    def quick(self) -> bool:
-        """Only the harness is tried."""
-        return self.rounds <= 2
 
     def at_least(self, seconds: int) -> int:
         """Of a recording that needs so long."""

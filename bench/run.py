@@ -108,7 +108,7 @@ def make_plan(arguments: argparse.Namespace) -> Plan:
     times = (1, 2, 5)
     if not arguments.quick:
         times = (arguments.seconds, arguments.rounds, arguments.memory_seconds)
-    return Plan([], wanted, only, *times, peers_on)
+    return Plan([], wanted, only, *times, peers_on, arguments.quick)
 
 
 @contextmanager

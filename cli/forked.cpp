@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -15,7 +16,6 @@
 #include "cli/output_file.h"
 #include "cli/present.h"
 #include "profiler/base/ascii.h"
-#include "profiler/store/strobe.h"
 
 namespace pystrobe::cli {
 namespace {
@@ -65,6 +65,8 @@ bool IsOver(const store::StrobeFile& recording) {
 ForkedChildren::ForkedChildren(const RecordOptions& options, const OutputRequest& beside)
     : options_(options),
       beside_(beside.path),
+      is_stream_(beside.format == write::Format::kStrobe &&
+                 write::SplitSuffix(beside.path).second == kStream),
       stem_(write::SplitSuffix(fs::absolute(beside.path).native()).first),
       invoker_(FindInvoker(geteuid(), kProcessEnvironment)) {}
 
@@ -113,29 +115,29 @@ std::optional<std::string> ForkedChildren::ReportOne(const std::string& tag) con
     unlink(stream.c_str());
     return std::nullopt;
   }
-  bool keep_stream = false;
+  if (!WriteOutputs(**recording, fd.get(), tag)) return stream;  // it has all there is
+  if (!is_stream_) unlink(stream.c_str());
+  return NameFor(beside_, tag);
+}
+
+bool ForkedChildren::WriteOutputs(const store::StrobeFile& recording, int fd,
+                                  const std::string& tag) const {
+  bool all = true;
   std::vector<OutputFile> outputs;
   for (const OutputRequest& request : options_.outputs) {
-    if (!IsFile(request)) continue;
-    if (request.format == write::Format::kStrobe && request.path == beside_) {
-      keep_stream = true;
-      continue;
-    }
+    if (!IsFile(request) || (is_stream_ && request.path == beside_)) continue;
     auto output =
         OutputFile::Open({NameFor(request.path, tag), request.format}, options_.force, invoker_);
     if (output) {
       outputs.push_back(*std::move(output));
     } else {
       PrintError(output.error());
-      keep_stream = true;
+      all = false;
     }
   }
   const PresentOptions present{
-      .view = options_.view, .quiet = true, .table = false, .recording_fd = fd.get()};
-  if (!Present(**recording, outputs, present)) keep_stream = true;
-  if (keep_stream) return NameFor(beside_, tag);
-  unlink(stream.c_str());
-  return NameFor(beside_, tag);
+      .view = options_.view, .quiet = true, .table = false, .recording_fd = fd};
+  return Present(recording, outputs, present) && all;
 }
 
 void ForkedChildren::Report() const {

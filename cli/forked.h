@@ -12,6 +12,7 @@
 #include "cli/command_line.h"
 #include "cli/invoker.h"
 #include "profiler/base/error.h"
+#include "profiler/store/strobe.h"
 
 namespace pystrobe::cli {
 
@@ -37,8 +38,12 @@ class ForkedChildren {
   /// What there is of a child in the end, for people; nullopt: nothing.
   std::optional<std::string> ReportOne(const std::string& tag) const;
 
+  /// What was asked for of a child; false where something of that could not be written.
+  bool WriteOutputs(const store::StrobeFile& recording, int fd, const std::string& tag) const;
+
   const RecordOptions& options_;
   std::string beside_;  ///< the output whose name the recordings have
+  bool is_stream_;      ///< it is what children write anyway
   std::string stem_;
   std::optional<Invoker> invoker_;
   std::set<std::string> before_;

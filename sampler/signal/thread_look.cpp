@@ -140,9 +140,8 @@ void ThreadLook::Take(const ucontext_t& context, bool of_timer) {
   head.period_ns = period_ns_;
   head.generation = generation_;
   std::byte* const record = Write(head);
-  Nanoseconds spent = CpuSince(begin);
-  if (DrawPeriod(head.tries > 0, spent)) spent = CpuSince(begin);
-  if (record != nullptr) Commit(record, std::exchange(tried_, {}) + spent);
+  DrawPeriod(head.tries > 0, CpuSince(begin));
+  if (record != nullptr) Commit(record, std::exchange(tried_, {}) + CpuSince(begin));
   // What was captured for lack of names need not be again.
   if (has_new || (native_ && native_->end() == native::StepResult::kNotAsked)) news_.Ring();
 }
@@ -198,15 +197,14 @@ bool ThreadLook::WasInKernel(const ucontext_t& context) {
 }
 
 // To set a period costs as much as a look.
-bool ThreadLook::DrawPeriod(bool was_changed, Nanoseconds look) {
+void ThreadLook::DrawPeriod(bool was_changed, Nanoseconds look) {
   const int event = event_fd_.load();
   const uint64_t least = LeastPeriod(look);
   const bool is_due = ++signals_ % kSignalsPerPeriod == 0;
-  if (event < 0 || !(is_due || was_changed || period_ns_ < least)) return false;
+  if (event < 0 || !(is_due || was_changed || period_ns_ < least)) return;
   const int64_t last = periods_.last_ns;
   period_ns_ = std::max(static_cast<uint64_t>(periods_.Draw() - last), least);
   SetPeriod(event, period_ns_);
-  return true;
 }
 
 // What is too deep stays so.

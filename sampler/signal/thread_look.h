@@ -92,8 +92,7 @@ class ThreadLook {
   static Nanoseconds CpuSince(const Moment& begin);
   bool IsOverdue(Nanoseconds since_last) const;
   bool WasInKernel(const ucontext_t& context);
-  /// True where the period was set.
-  bool DrawPeriod(bool was_changed, Nanoseconds look);
+  void DrawPeriod(bool was_changed, Nanoseconds look);
   bool TryAgain(pyabi::WalkStatus status);
   /// True where there are some that have no names yet.
   bool LookAtCodes();

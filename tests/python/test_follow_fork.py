@@ -341,6 +341,28 @@ def test_of_run_each_child_has_all_outputs(pystrobe: Pystrobe, tmp_path: Path) -
     assert old.read_text() == "of before"
 
 
+def test_of_run_what_could_not_be_written_stays_a_recording(
+    pystrobe: Pystrobe, tmp_path: Path
+) -> None:
+    """And that is what is named, not the file that is not there."""
+    program = tmp_path / "program.py"
+    taken = f"open({str(tmp_path)!r} + '/page.%d.json' % os.getpid(), 'w').write('taken')"
+    program.write_text(
+        f"import os\nos.register_at_fork(after_in_child=lambda: {taken})\n" + FORK_BY_POOL
+    )
+    done = pystrobe.run(
+        *("run", "--in-process", "--follow-fork", "--python", sys.executable),
+        *("-o", str(tmp_path / "out.html"), "-o", str(tmp_path / "page.json"), str(program)),
+    )
+    pids = [int(word) for word in done.out.split()]
+    assert pids
+    for pid in pids:
+        assert "task" in pystrobe.succeed("report", str(tmp_path / f"out.{pid}.strobe")).out
+        assert f"out.{pid}.strobe" in done.err
+        assert f"page.{pid}.json" in done.err
+        assert (tmp_path / f"page.{pid}.json").read_text() == "taken"
+
+
 def test_of_run_a_page_alone_takes_the_recordings_place(pystrobe: Pystrobe, tmp_path: Path) -> None:
     """A child that only becomes another program leaves nothing."""
     program = tmp_path / "program.py"
