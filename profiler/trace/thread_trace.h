@@ -18,9 +18,9 @@
 #include "profiler/base/error.h"
 #include "profiler/base/hash_map.h"
 #include "profiler/base/lazy_array.h"
+#include "profiler/base/switch_flag.h"
 #include "profiler/trace/call_log.h"
 #include "profiler/trace/call_tree.h"
-#include "profiler/trace/switch_flag.h"
 #include "profiler/trace/tick_clock.h"
 
 namespace pystrobe::trace {

@@ -275,9 +275,9 @@ py::dict CallTracer::Facts() {
   }
   py::dict facts;
   facts["clock"] = trace::TickClock::Name();
-  facts["cpu_clock"] = !session.has_cpu_time()          ? "none"
-                       : trace::SwitchFlag::Available() ? "rseq"
-                                                        : "sampled";
+  facts["cpu_clock"] = !session.has_cpu_time()   ? "none"
+                       : SwitchFlag::Available() ? "rseq"
+                                                 : "sampled";
   facts["clock_looks"] = looks;
   facts["unmatched"] = unmatched;
   facts["left_out"] = session.left_out();

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "sampler/pyabi/bytes.h"
+#include "sampler/remote/cpu_stay.h"
 #include "sampler/remote/last_run.h"
-#include "sampler/remote/own_use.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -49,14 +49,14 @@ GilState GilReader::Decode(Moment moment) const {
 
 void CopyJob::Run() {
   Reset();
-  own_cpu = sched_getcpu();
-  const OwnUse before = OwnUseNow();
+  const CpuStay stay;
+  own_cpu = stay.cpu();
   CopyWhoHasLock();
-  descheduled = OwnUseNow().switches != before.switches || sched_getcpu() != own_cpu;
+  descheduled = !stay.Lasts();
   LookAtOthers();
   LookAtSubject();
   TakeNative();
-  took = descheduled ? ThreadCpuNow() - before.cpu : MonotonicNow() - began;
+  took = MonotonicNow() - began;
   ConfirmPlans();
 }
 

@@ -188,7 +188,7 @@ struct CopyJob {
   std::optional<TaskLook> subject_look;  ///< as of the copy; nullopt when the kernel does not tell
   std::vector<SeenCode> seen_codes;      ///< what `codes` asked for
   bool new_codes = false;                ///< among them are some that `codes` should know soon
-  Nanoseconds took{};                    ///< time that we had the CPU for it
+  Nanoseconds took{};  ///< that we had the CPU for it; `descheduled`: that we and others had
 
   /// The subject ran no user code during the copy: it was not elsewhere, and not here.
   bool HeldStill() const { return read_ok && !descheduled && subject_cpu == own_cpu; }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/remote/cpu_hold.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <thread>
 
-#include "sampler/remote/own_use.h"
+#include "sampler/remote/cpu_stay.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -64,20 +62,20 @@ bool CpuHold::End() {
   return state_.exchange(kFree) == kKept;
 }
 
-// The count is taken before the CPU is said to be held and after it was asked back: a switch in
-// between shows in it.
+// The stay begins before the CPU is said to be held and is asked about after that was asked back: a
+// switch in between shows. Of one that was broken it is not known how much of the time was ours.
 void CpuHold::Serve(int cpu) {
   if (state_.load() != kWanted) return;
   const Nanoseconds begin = MonotonicNow();
-  const OwnUse before = OwnUseNow();
-  if (!Change(kWanted, sched_getcpu() == cpu ? kHeld : kFree)) return;
+  const CpuStay stay;
+  if (!Change(kWanted, stay.cpu() == cpu ? kHeld : kFree)) return;
   while (state_.load() == kHeld) {
     if (MonotonicNow() - begin >= kLongest) Change(kHeld, kLost);
     __builtin_ia32_pause();
   }
-  const bool kept = OwnUseNow().switches == before.switches && sched_getcpu() == cpu;
-  const Nanoseconds stay = kept ? MonotonicNow() - begin : ThreadCpuNow() - before.cpu;
-  stay_ns_.fetch_add(stay.count());
+  const bool kept = stay.Lasts();
+  const Nanoseconds elapsed = MonotonicNow() - begin;
+  stay_ns_.fetch_add((kept ? elapsed : std::min(elapsed, kLongest)).count());
   Change(kEnding, kept ? kKept : kLost);
 }
 

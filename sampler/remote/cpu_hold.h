@@ -33,8 +33,8 @@ class CpuHold {
   /// time since and nothing else has; false also where it does not answer, as others have the CPU.
   /// [the asking thread]
   bool End();
-  /// For how long the holder has had the CPU since this was asked last, however those holds ended.
-  /// [the asking thread]
+  /// For how long the holder has had the CPU since this was asked last, however those holds ended;
+  /// of those in which it lost the CPU, at most. [the asking thread]
   Nanoseconds TakeStay() { return Nanoseconds(stay_ns_.exchange(0)); }
   /// When it is wanted; max: it is not. [the holder]
   Nanoseconds due() const;

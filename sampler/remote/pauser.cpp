@@ -3,8 +3,10 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "profiler/base/switch_flag.h"
 #include "sampler/remote/promptness.h"
 
 namespace pystrobe::remote {
@@ -19,6 +21,9 @@ constexpr Nanoseconds kShortCopy = CpuHold::kLongest / 4;
 // From the time at which we were to wake until a copy is begun: so much at first.
 constexpr Nanoseconds kReadiness = std::chrono::microseconds(100);
 constexpr double kReadyShare = 0.95;
+// A copy takes so long at first; hardly any takes more than so many times what is usual.
+constexpr Nanoseconds kCopying = std::chrono::microseconds(10);
+constexpr int kMostOfUsual = 2;
 // Where others keep us waiting, waking earlier does not help. Where there is time it is worth more:
 // who is late finds what runs first after a wait too often, for the probe has been there at the
 // time itself. It took the CPU from whoever had it, and left it to who was woken meanwhile.
@@ -61,7 +66,11 @@ Pauser::Pauser(PauseMode mode, bool own_process)
     : wanted_(mode),
       otherwise_(own_process ? PauseMode::kNone : PauseMode::kPtrace),
       mode_in_use_(mode == PauseMode::kAuto ? PauseMode::kPreempt : mode),
-      readiness_(kReadyShare, kReadiness) {}
+      readiness_(kReadyShare, kReadiness),
+      copying_(0.5, kCopying) {
+  // Tries it, here where there is time.
+  SwitchFlag::Available();
+}
 
 Pauser::~Pauser() = default;
 
@@ -248,9 +257,16 @@ uint32_t Pauser::EndAhead() {
 PauseOutcome Pauser::OutcomeOf(const CopyJob& job) {
   return {.copied = job.read_ok,
           .held = job.StoodStill(),
-          .held_for = job.took,
+          .held_for = HeldFor(job),
           .holds = HoldsFor(job),
           .disturbed = job.descheduled};
+}
+
+// How much of the time was ours is not known where others had the CPU too.
+Nanoseconds Pauser::HeldFor(const CopyJob& job) {
+  if (job.descheduled) return std::min(job.took, kMostOfUsual * copying_.value());
+  copying_.Add(job.took);
+  return job.took;
 }
 
 void Pauser::WaitFor(Probe& probe) {

@@ -86,7 +86,8 @@ class Pauser {
   Nanoseconds ProbesCpu();
 
  private:
-  static PauseOutcome OutcomeOf(const CopyJob& job);
+  PauseOutcome OutcomeOf(const CopyJob& job);
+  Nanoseconds HeldFor(const CopyJob& job);
   bool BeginPreemption(CopyJob& job, int cpu, Nanoseconds at, PauseTicket& ticket);
   bool CanCopyBeside(const CopyJob& job, int cpu, Nanoseconds at);
   bool CopyBeside(CopyJob& job, Nanoseconds at, PauseTicket& ticket);
@@ -109,6 +110,7 @@ class Pauser {
   Nanoseconds period_{};
   Nanoseconds slept_until_{};
   RunningQuantile readiness_;  // from then until a copy is begun
+  RunningQuantile copying_;    // that a copy took which nobody disturbed: the median
   Pacer pacer_;
   bool shares_cpu_ = false;                     // with the target, when it was paused last
   bool has_copied_ = false;                     // so, since it last slept

@@ -31,15 +31,25 @@ uint32_t RoundUpToPage(uint64_t bytes) {
   return static_cast<uint32_t>((bytes + kPage - 1) & ~uint64_t{kPage - 1});
 }
 
+// With the outermost cframe in one piece, where there is one: each piece of a read costs half a
+// microsecond.
+uint32_t ThreadBytes(const pyabi::Layout& layout) {
+  const auto& thread = layout.thread;
+  if (thread.root_cframe == kAbsent) return thread.size;
+  const uint32_t cframe_end =
+      thread.root_cframe + layout.cframe.current_frame + pyabi::ChainStart::kCframeBytes;
+  return std::max(thread.size, cframe_end);
+}
+
 }  // namespace
 
 StackPlan::StackPlan(const pyabi::Layout& layout, Address tstate)
-    : layout_(&layout), start_(layout, tstate) {}
+    : layout_(&layout), start_(layout, tstate), thread_bytes_(ThreadBytes(layout)) {}
 
 void StackPlan::AddPredicted(StackCopy& copy) {
   reached_ = 0;
   start_.Begin();
-  copy.Add(tstate(), layout_->thread.size);
+  copy.Add(tstate(), thread_bytes_);
   for (Address cframe : cframes_) {
     copy.Add(cframe + layout_->cframe.current_frame, pyabi::ChainStart::kCframeBytes);
   }
@@ -158,7 +168,8 @@ bool StackPlan::IsKnown(Address chunk) const {
 void StackPlan::LearnCframes(const StackCopy& copy) {
   cframes_.clear();
   Address cframe = copy.ValueOr0<Address>(tstate() + layout_->thread.cframe);
-  for (; cframe != 0 && cframes_.size() < 2;
+  const Address root = tstate() + layout_->thread.root_cframe;
+  for (; cframe != 0 && cframe != root && cframes_.size() < 2;
        cframe = copy.ValueOr0<Address>(cframe + layout_->cframe.previous)) {
     cframes_.push_back(cframe);
   }

@@ -80,7 +80,8 @@ class StackPlan {
 
   const pyabi::Layout* layout_;
   pyabi::ChainStart start_;
-  std::vector<Address> cframes_;  // 3.11, 3.12: the innermost, the one around it
+  uint32_t thread_bytes_;
+  std::vector<Address> cframes_;  // 3.11, 3.12: the innermost, the one around it, but the outermost
   Chunk current_{0, 0};
   std::vector<Chunk> older_;     // nearest first
   Address reached_ = 0;          // the last chunk whose header was copied; 0: only the current one

@@ -400,31 +400,6 @@ TEST(ThreadTrace, CpuTimeIsWhatTheKernelCharged) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(SwitchFlag, IsGoneAfterTheThreadHasSlept) {
-  if (!SwitchFlag::Available()) GTEST_SKIP() << "no rseq";
-  const SwitchFlag flag = SwitchFlag::OfThisThread();
-  flag.Set();
-  EXPECT_TRUE(flag.IsSet());
-  usleep(1000);
-  EXPECT_FALSE(flag.IsSet());
-  flag.Set();
-  flag.Clear();
-  EXPECT_FALSE(flag.IsSet());
-}
-
-TEST(SwitchFlag, StaysWhileTheThreadKeepsItsCpu) {
-  if (!SwitchFlag::Available()) GTEST_SKIP() << "no rseq";
-  const SwitchFlag flag = SwitchFlag::OfThisThread();
-  int kept = 0;
-  for (int i = 0; i < 100; ++i) {
-    flag.Set();
-    Spin(std::chrono::microseconds(20));
-    kept += flag.IsSet();
-  }
-  flag.Clear();
-  EXPECT_GT(kept, 50);
-}
-
 TEST(TickClock, RunsAsTheMonotonicClockDoes) {
   TickRate rate = TickRate::Measure();
   const Nanoseconds before = MonotonicNow();

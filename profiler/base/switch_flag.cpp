@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/trace/switch_flag.h"
+#include "profiler/base/switch_flag.h"
 
 #include <linux/rseq.h>
 #include <time.h>
@@ -33,7 +33,7 @@ pystrobe_rseq_start:
 extern "C" const char pystrobe_rseq_abort[] __attribute__((visibility("hidden")));
 extern "C" const char pystrobe_rseq_start[] __attribute__((visibility("hidden")));
 
-namespace pystrobe::trace {
+namespace pystrobe {
 namespace {
 
 rseq_cs MakeNote() {
@@ -89,4 +89,4 @@ SwitchFlag SwitchFlag::AlwaysSet() {
   return {&set, kNote};
 }
 
-}  // namespace pystrobe::trace
+}  // namespace pystrobe

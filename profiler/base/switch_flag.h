@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace pystrobe::trace {
+namespace pystrobe {
 
 /// The kernel's restartable sequences, put to a use of ours. A thread may note in rseq.rseq_cs a
 /// sequence of instructions that is not to be interrupted; the kernel clears that field when it
@@ -14,9 +14,12 @@ namespace pystrobe::trace {
 /// range ("set to NULL by the kernel", <linux/rseq.h>). We note a range that nobody ever runs: as
 /// long as the note is there the thread was not taken off its CPU.
 ///
-/// Others may use the field for what it is for (tcmalloc): then the note is missing more often than
-/// it need be, which costs a look at the clock and no truth. glibc 2.35 and later registers the
-/// area of each thread. [the thread itself]
+/// The note is missing more often than it need be: others may use the field for what it is for
+/// (tcmalloc), and the kernel clears it at other work of its own, too, a few times a second. That
+/// costs a look at the clock and no truth. glibc 2.35 and later registers the area of each thread.
+/// A kernel that looks at the field only where it interrupted user code, not a system call (Linux
+/// 6.19, rseq_update_usr in include/linux/rseq_entry.h), is of no use: Available() is false there.
+/// [the thread itself]
 class SwitchFlag {
  public:
   /// Of the calling thread. Where there is no rseq it always says that the thread may have lost its
@@ -43,4 +46,4 @@ class SwitchFlag {
   uint64_t value_;  // what Set writes
 };
 
-}  // namespace pystrobe::trace
+}  // namespace pystrobe
