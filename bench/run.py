@@ -39,6 +39,7 @@ import timelines
 import tools
 import tracers
 import truth
+import whole_timeline
 from experiments import Plan, Row
 from pystrobe.bench import _machine as machine
 
@@ -60,6 +61,7 @@ EXPERIMENTS = {
     "held": held.held,
     "tracers": tracers.tracers,
     "timelines": timelines.timelines,
+    "whole_timeline": whole_timeline.whole_timeline,
 }
 DEFAULT_PYTHONS = ["3.11", "3.13", "3.15"]
 #: On all interpreters that there are, if none is named.

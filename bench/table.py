@@ -207,6 +207,19 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             ("save, s", formats("save_s", "{:.2f}")),
         ],
     ),
+    "whole_timeline": (
+        "Each call by itself: all calls of fib(20), 3,000 times",
+        [
+            ("Python", text("python")),
+            ("calls", number("calls", "{:,.0f}")),
+            ("calls kept %", number("kept_percent", "{:.6f}")),
+            ("slow-down", number("slow")),
+            ("more memory, MB", number("more_mb", "{:.1f}")),
+            ("bytes a call", number("bytes_per_call", "{:.2f}")),
+            ("report, s", number("report_s", "{:.1f}")),
+            ("report, MB", number("report_mb", "{:.0f}")),
+        ],
+    ),
     "time_inside": (
         "Blocks of work that a program samples itself in, as multiples of their neighbours",
         [

@@ -21,6 +21,7 @@ some=(3.9 3.13)
 cmake -D PYSTROBE_OTHER_PYTHONS="$(tests/interpreters/find.py --headers "${some[@]}")" "$build" \
   >/dev/null || exit 1
 cmake --build "$build" --target all other_pythons || exit 1
+tests/interpreters/packages.sh "$build" "$venv"
 ctest --test-dir "$build" --no-tests=error --output-on-failure \
   --parallel "$(nproc)" --output-junit "$results/cpp.xml" || status=1
 

@@ -62,6 +62,8 @@ def _package(interpreter: find.Interpreter, core: Path) -> Own:
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     shutil.copytree(REPOSITORY / "pyext" / "pystrobe", place / "pystrobe")
     shutil.copy(core, place / "pystrobe")
+    if (packages := core.parent / "packages").exists():  # tests/interpreters/packages.sh
+        shutil.copytree(packages, place, dirs_exist_ok=True)
     variables = {"PYTHONPATH": f"/{place.relative_to(root)}", "PYTHONDONTWRITEBYTECODE": "1"}
     if interpreter.root:
         libraries = place / "lib"

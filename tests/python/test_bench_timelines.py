@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that timelines are measured by works with the workload of `pystrobe bench`."""
+"""The programs that timelines are measured by work with the workload of `pystrobe bench`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from pathlib import Path
 from pystrobe.bench._turns import program
 from pystrobe_command import REPOSITORY
 
+sys.path.append(str(REPOSITORY / "bench"))
+import whole_timeline  # noqa: E402
+
 
 def test_all_calls_are_in_the_timeline(tmp_path: Path) -> None:
     with program() as traced:
@@ -21,3 +24,13 @@ def test_all_calls_are_in_the_timeline(tmp_path: Path) -> None:
     told = json.loads(done.stdout)
     assert told["kept"] == told["made"] > 20_000
     assert set(told["bytes"]) == set(told["save"]) == {"strobe", "perfetto-trace", "trace.json"}
+
+
+def test_a_whole_timeline_is_counted_by_its_report(tmp_path: Path) -> None:
+    with program() as traced:
+        script = shutil.copy(REPOSITORY / "bench/workloads/whole.py", traced.parent)
+        turn = whole_timeline.turn(str(script), 5, tmp_path / "whole.strobe")
+    row = whole_timeline.figures(turn)
+    assert row["calls"] == 5 * 21_891
+    assert row["kept_percent"] == 100
+    assert 0 < row["bytes_per_call"]["median"] < 10
