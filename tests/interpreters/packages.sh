@@ -14,8 +14,11 @@ for core in "$build"/python/*/_core*.so; do
   [ -e "$core" ] || continue
   place=$(dirname "$core")
   name=$(basename "$place") # 3.13, 3.13t
-  [ ! -d "$place/packages/greenlet" ] || continue
-  "$venv/bin/python" -m pip install -q --disable-pip-version-check --target "$place/packages" \
-    --only-binary :all: --python-version "${name%t}" --implementation cp --abi "cp${name/./}" \
-    greenlet || echo "packages: no greenlet for CPython $name" >&2
+  for package in greenlet debugpy; do
+    [ ! -d "$place/packages/$package" ] || continue
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --upgrade \
+      --target "$place/packages" --only-binary :all: --python-version "${name%t}" \
+      --implementation cp --abi "cp${name/./}" "$package" ||
+      echo "packages: no $package for CPython $name" >&2
+  done
 done

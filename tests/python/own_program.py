@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from functools import cache
 from typing import Any
 
 import pytest
@@ -32,6 +33,14 @@ def work(rounds):
             wall[function.__name__] += time.perf_counter() - begin
     return wall
 """
+
+
+@cache
+def has_module(own: Own, name: str) -> bool:
+    tried = subprocess.run(
+        [*own.command, "-c", f"import {name}"], env=own.environment(), capture_output=True
+    )
+    return tried.returncode == 0
 
 
 MODES = pytest.mark.parametrize("mode", ["cpu", "wall"])

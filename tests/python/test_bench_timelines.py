@@ -13,7 +13,7 @@ from pystrobe.bench._turns import program
 from pystrobe_command import REPOSITORY
 
 sys.path.append(str(REPOSITORY / "bench"))
-import whole_timeline  # noqa: E402
+import whole_timeline
 
 
 def test_all_calls_are_in_the_timeline(tmp_path: Path) -> None:

@@ -3,24 +3,12 @@
 
 from __future__ import annotations
 
-import subprocess
-from functools import cache
-
 import pytest
 from call_tracing import Way, name_of_way, told, ways
-from own_interpreters import Own
-
-
-@cache
-def has_greenlet(by: Own) -> bool:
-    tried = subprocess.run(
-        [*by.command, "-c", "import greenlet"], env=by.environment(), capture_output=True
-    )
-    return tried.returncode == 0
-
+from own_program import has_module
 
 each_with_greenlets = pytest.mark.parametrize(
-    "way", [way for way in ways() if has_greenlet(way.by)], ids=name_of_way
+    "way", [way for way in ways() if has_module(way.by, "greenlet")], ids=name_of_way
 )
 
 #: How often who was called by whom, with no name where nobody traced did.
