@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "profiler/analyze/kernel_labels.h"
 #include "profiler/analyze/stack_sums.h"
 
 namespace pystrobe::analyze {
@@ -18,11 +19,20 @@ using StreamKey = std::pair<uint32_t, uint32_t>;
 using Stacks = std::map<StackId, Weights>;
 
 /// The sum's stack with the kernel on top of it.
-StackId PushKernel(const GpuRecord& record, const GpuSum& sum, StringId file, Tables& tables) {
-  const GpuKernel& kernel = record.kernels[sum.kernel];
+StackId PushKernel(const GpuSum& sum, StringId name, StringId file, Tables& tables) {
   const FunctionId function =
-      tables.Intern(Function{.name = kernel.short_name, .file = file, .is_native = true});
+      tables.Intern(Function{.name = name, .file = file, .is_native = true});
   return tables.Push(sum.stack, tables.Intern(Frame{function}));
+}
+
+/// By number of the kernel; `recorded`: what the record's ids are of, and `tables` begin with.
+std::vector<StringId> KernelNames(const GpuRecord& record, const Tables& recorded, Tables& tables) {
+  const KernelLabels labels(record, recorded);
+  std::vector<StringId> names;
+  for (const GpuKernel& kernel : record.kernels) {
+    names.push_back(tables.Intern(labels.Of(kernel.name, kernel.short_name)));
+  }
+  return names;
 }
 
 ThreadProfile ToThread(const Stacks& stacks, ThreadIndex thread) {
@@ -86,6 +96,7 @@ void AddStreams(const std::optional<std::string>& filter, Profile& profile) {
   const GpuRecord& record = *profile.recording->gpu();
   Tables tables = profile.recording->tables().Copy();
   const StringId file = tables.Intern(kGpuFile);
+  const std::vector<StringId> names = KernelNames(record, profile.recording->tables(), tables);
   std::map<StreamKey, Stacks> streams;
   std::map<StreamKey, ThreadIndex> indexes;
   for (const GpuSum& sum : record.sums) {
@@ -94,7 +105,7 @@ void AddStreams(const std::optional<std::string>& filter, Profile& profile) {
     if (!indexes.contains(key)) {
       indexes[key] = tables.AddThread({.name = tables.Intern(StreamName(sum))});
     }
-    streams[key][PushKernel(record, sum, file, tables)] +=
+    streams[key][PushKernel(sum, names[sum.kernel], file, tables)] +=
         {.gpu_ns = sum.total_ns, .gpu_count = sum.count + sum.untimed};
   }
   std::vector<ThreadProfile> threads;

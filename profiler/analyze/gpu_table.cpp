@@ -115,7 +115,9 @@ double GpuRow::gigabytes_per_second() const {
 GpuTable MakeGpuTable(const RecordingSource& recording, const std::optional<std::string>& stream) {
   const GpuRecord& record = *recording.gpu();
   const Tables& tables = recording.tables();
-  GpuTable table{.launches_only = record.quality.launches_only, .rows = {}};
+  GpuTable table{.launches_only = record.quality.launches_only,
+                 .rows = {},
+                 .labels = KernelLabels(record, tables)};
   const std::vector<std::optional<FrameId>> lines = analyze::PythonLinesOf(tables);
   std::map<RowKey, OpenRow> rows;
   for (const GpuSum& sum : record.sums) {

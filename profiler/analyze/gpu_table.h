@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "profiler/analyze/kernel_labels.h"
 #include "profiler/model/gpu_record.h"
 #include "profiler/model/recording.h"
 
@@ -61,6 +63,9 @@ struct GpuTable {
   std::array<GpuKindSum, 3> kinds{};  ///< by GpuWorkKind
   uint64_t count = 0;                 ///< of all, those without times too
   uint64_t total_ns = 0;              ///< of all
+  KernelLabels labels;                ///< no longer than the recording's tables
+
+  std::string_view LabelOf(const GpuRow& row) const { return labels.Of(row.name, row.short_name); }
 };
 
 /// Of the recording's GpuRecord, which it has. `stream`: only of streams with this in their names.

@@ -102,11 +102,13 @@ std::string RowText(const Tables& tables, const GpuTable& table, const GpuRow& r
   const std::string_view reset = style.empty() ? std::string_view() : palette.reset;
   const int taken = kNumbersWidth - (table.launches_only ? kTimes * kTimeWidth : 0);
   const int room = std::max(20, options.terminal.width - taken);
-  const std::string name = Printable(tables.text(row.short_name));
+  const std::string name = Printable(table.LabelOf(row));
+  // What tells it from others is at its end.
+  const auto cut = table.labels.IsTold(row.name) ? CutStart : CutNativeName;
   std::string text = fmt::format("{}{:>{}.1f}{}", style, percent, kShareWidth, reset);
   text += NumbersText(table, row);
   text += fmt::format("{}{}{}{}\n", std::string(kGap, ' '), style,
-                      CutNativeName(name, room, options.terminal.ellipsis), reset);
+                      cut(name, room, options.terminal.ellipsis), reset);
   constexpr int kIndent = kShareWidth + kGap;
   const std::string details =
       Wrap(Details(tables, row, options), options.terminal.width, kIndent + kGap, kIndent);

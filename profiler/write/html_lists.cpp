@@ -152,7 +152,7 @@ void Lists::WriteKernels() {
     if (const std::string& advice = tables_.text(row.advice); !advice.empty())
       hint += "\n" + advice;
     WriteRow(hint, 0, row.count, row.total_ns, static_cast<uint64_t>(row.mean_ns()),
-             std::string_view(tables_.text(row.short_name)), PlaceOf(row.line));
+             table.LabelOf(row), PlaceOf(row.line));
   }
   End();
 }
@@ -164,8 +164,8 @@ void Lists::WriteLaunches(const GpuTable& table) {
          {"Kernel", "name"},
          {"Launched at", "place", "The line of Python that launched most of it"}});
   for (const GpuRow& row : table.rows) {
-    WriteRow(tables_.text(row.name), 0, row.untimed, row.untimed,
-             std::string_view(tables_.text(row.short_name)), PlaceOf(row.line));
+    WriteRow(tables_.text(row.name), 0, row.untimed, row.untimed, table.LabelOf(row),
+             PlaceOf(row.line));
   }
   End();
 }

@@ -119,6 +119,7 @@ class GpuJson {
       json_.NewLine().BeginObject().Field("kind", GpuKindName(row.kind));
       json_.Field("name", tables_.text(row.name));
       json_.Field("short_name", tables_.text(row.short_name));
+      json_.Field("label", table.LabelOf(row));
       json_.Field("count", row.count).Field("untimed", row.untimed);
       json_.Field("total_ns", row.total_ns).Field("min_ns", row.min_ns);
       json_.Field("max_ns", row.max_ns).Field("mean_ns", row.mean_ns());

@@ -81,13 +81,13 @@ class GpuDicts {
       const auto line = row.line ? std::optional(PlaceOf(*row.line)) : std::nullopt;
       list.append(py::dict(
           "kind"_a = Kind(row.kind), "name"_a = Text(row.name),
-          "short_name"_a = Text(row.short_name), "count"_a = row.count, "untimed"_a = row.untimed,
-          "total_ns"_a = row.total_ns, "min_ns"_a = row.min_ns, "max_ns"_a = row.max_ns,
-          "mean_ns"_a = row.mean_ns(), "median_at_least_ns"_a = least, "median_at_most_ns"_a = most,
-          "bytes"_a = row.bytes, "gigabytes_per_second"_a = row.gigabytes_per_second(),
-          "block"_a = Three(row.block), "last_grid"_a = Three(row.grid),
-          "occupancy"_a = OccupancyDict(row.occupancy), "advice"_a = Text(row.advice),
-          "launched_by"_a = line));
+          "short_name"_a = Text(row.short_name), "label"_a = ToStr(table.LabelOf(row)),
+          "count"_a = row.count, "untimed"_a = row.untimed, "total_ns"_a = row.total_ns,
+          "min_ns"_a = row.min_ns, "max_ns"_a = row.max_ns, "mean_ns"_a = row.mean_ns(),
+          "median_at_least_ns"_a = least, "median_at_most_ns"_a = most, "bytes"_a = row.bytes,
+          "gigabytes_per_second"_a = row.gigabytes_per_second(), "block"_a = Three(row.block),
+          "last_grid"_a = Three(row.grid), "occupancy"_a = OccupancyDict(row.occupancy),
+          "advice"_a = Text(row.advice), "launched_by"_a = line));
     }
     return list;
   }

@@ -44,7 +44,8 @@ class GpuKernelTimes:
 
     kind: WorkKind
     name: str  #: demangled, in full
-    short_name: str
+    short_name: str  #: without arguments
+    label: str  #: the same, with those arguments of templates that tell kernels so called apart
     count: int
     untimed: int  #: done too, but the device told no times; with gpu="launches" what was launched
     total_ns: int

@@ -143,7 +143,7 @@ def _level_of_the_caller() -> int:
 
 
 def works_of(run: Callable[[], object]) -> dict[str, int]:
-    """What one call puts on the devices: kernels, copies and sets by their short names, with how
+    """What one call puts on the devices: kernels, copies and sets by their labels, with how
     many, in the order of their time.
 
     :raises GpuError: as :class:`Trace`.
@@ -158,5 +158,5 @@ def works_of(run: Callable[[], object]) -> dict[str, int]:
     found = Profile(_core.gpu_recording(work)).gpu
     works: dict[str, int] = {}
     for kernel in found.kernels if found is not None else ():
-        works[kernel.short_name] = works.get(kernel.short_name, 0) + kernel.count
+        works[kernel.label] = works.get(kernel.label, 0) + kernel.count
     return works

@@ -100,6 +100,21 @@ TEST_F(GpuTableTest, FitsTheTerminal) {
   EXPECT_THAT(Table(), HasSubstr("cutlass::Kernel::run"));
 }
 
+TEST_F(GpuTableTest, WhatTellsKernelsApartIsNotCut) {
+  for (const std::string type : {"float", "int"}) {
+    record_.kernels.push_back(testing::MakeGpuKernel(
+        recording_.mutable_tables(), GpuWorkKind::kKernel,
+        "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<" + type +
+            ">, std::array<char*, 1ul> >(int, at::native::FillFunctor<" + type + ">)",
+        "at::native::vectorized_elementwise_kernel"));
+    record_.sums.push_back(testing::MakeGpuSum(
+        kEmptyStack, static_cast<uint32_t>(record_.kernels.size() - 1), 1, 500'000'000, 1));
+  }
+  const std::string text = Table({.terminal = {.width = 80}});
+  EXPECT_THAT(text, HasSubstr("nel<FillFunctor<float>>\n"));
+  EXPECT_THAT(text, HasSubstr("nel<FillFunctor<int>>\n"));
+}
+
 TEST_F(GpuTableTest, IsSafeToPrintAndColoured) {
   record_.kernels[0].short_name = recording_.mutable_tables().Intern("\x1b[2J\nname");
   record_.sums[0].advice = recording_.mutable_tables().Intern("advice\x1b");

@@ -69,11 +69,13 @@ TEST(GpuFormats, JsonHasASectionInEveryMode) {
                           R"("quality":{"line":"fair (times missing); 2,114 works recorded)"));
     EXPECT_THAT(
         text, HasSubstr(R"("devices":[{"number":0,"name":"NVIDIA H100","multiprocessors":132}])"));
-    EXPECT_THAT(text, HasSubstr(R"({"kind":"copy","name":"copy to the device","short_name":)"
-                                R"("copy to the device","count":10,"untimed":0,)"
-                                R"("total_ns":10500000,"min_ns":1000000,"max_ns":1500000,)"
-                                R"("mean_ns":1050000,"median_at_least_ns":1000000,)"
-                                R"("median_at_most_ns":1048575,"bytes":671088640,)"));
+    EXPECT_THAT(
+        text,
+        HasSubstr(R"({"kind":"copy","name":"copy to the device","short_name":)"
+                  R"("copy to the device","label":"copy to the device","count":10,"untimed":0,)"
+                  R"("total_ns":10500000,"min_ns":1000000,"max_ns":1500000,)"
+                  R"("mean_ns":1050000,"median_at_least_ns":1000000,)"
+                  R"("median_at_most_ns":1048575,"bytes":671088640,)"));
     EXPECT_THAT(text, HasSubstr(R"("occupancy":{"blocks_per_multiprocessor":4,"theoretical":0.5,)"
                                 R"("waves":0.5,"tail_efficiency":0.5},"advice":"the grid)"));
     EXPECT_THAT(text, HasSubstr(R"({"frames":[],"kernel":4,"device":0,"stream":7,"count":3,)"));

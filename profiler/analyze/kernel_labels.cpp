@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/analyze/kernel_labels.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+namespace pystrobe {
+namespace {
+
+using Arguments = std::vector<std::string_view>;
+
+constexpr std::string_view kCall = "operator()() const";
+
+/// How deep in brackets one is, character by character. What is in round, square or curly ones has
+/// angles that come in no pairs, but ends as a whole.
+class Nesting {
+ public:
+  void Pass(std::string_view text, size_t at) {
+    const char c = text[at];
+    if (c == '(' || c == '[' || c == '{') ++others_;
+    if (c == ')' || c == ']' || c == '}') --others_;
+    if (others_ != 0) return;
+    if (c == '<') ++angles_;
+    if (c == '>' && !(at > 0 && text[at - 1] == '-')) --angles_;
+  }
+  /// In so many lists of template arguments, and no other brackets.
+  bool IsIn(int angles) const { return others_ == 0 && angles_ == angles; }
+
+ private:
+  int angles_ = 0, others_ = 0;
+};
+
+std::string_view Trim(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+/// Of the last template in a demangled name, outside of the function's parameters: of the function
+/// itself, as what it returns comes before it.
+Arguments TemplateArguments(std::string_view name) {
+  Arguments found;
+  Nesting nesting;
+  size_t begin = 0;
+  for (size_t at = 0; at < name.size(); ++at) {
+    const bool was_outside = nesting.IsIn(0);
+    const bool was_inside = nesting.IsIn(1);
+    nesting.Pass(name, at);
+    if (was_outside && nesting.IsIn(1)) {
+      found.clear();
+      begin = at + 1;
+    } else if (was_inside && (nesting.IsIn(0) || name[at] == ',')) {
+      found.push_back(Trim(name.substr(begin, at - begin)));
+      begin = at + 1;
+    }
+  }
+  return found;
+}
+
+size_t EndOfBrackets(std::string_view text, size_t open) {
+  int depth = 0;
+  for (size_t at = open; at < text.size(); ++at) {
+    if (text[at] == '(') ++depth;
+    if (text[at] == ')' && --depth == 0) return at + 1;
+  }
+  return text.size();
+}
+
+/// Without namespaces, and of what is inside of functions without their parameters:
+/// "ns::kernel(ns::Iterator&)::{lambda()#1}" is "kernel::{lambda()#1}".
+std::string Shorten(std::string_view argument) {
+  std::string out;
+  std::vector<size_t> begins = {0};  // of the qualified name, by how deep it is in brackets
+  for (size_t at = 0; at < argument.size(); ++at) {
+    const std::string_view rest = argument.substr(at);
+    const char c = argument[at];
+    if (rest.starts_with("::{")) {
+      out += "::";
+      ++at;
+    } else if (rest.starts_with("::")) {
+      const bool goes_on = rest.substr(2).starts_with(kCall);
+      if (goes_on) at += kCall.size();
+      if (!goes_on) out.resize(begins.back());
+      ++at;
+    } else if (const size_t end = c == '(' ? EndOfBrackets(argument, at) : 0;
+               end > 0 && argument.substr(end).starts_with("::")) {
+      at = end - 1;
+    } else {
+      out += c;
+      if (std::string_view("<({[").contains(c)) begins.push_back(out.size());
+      if (std::string_view(">)}]").contains(c) && begins.size() > 1) begins.pop_back();
+      if (c == ' ' || c == ',') begins.back() = out.size();
+    }
+  }
+  for (size_t gap; (gap = out.find("> >")) != std::string::npos;) out.erase(gap + 1, 1);
+  return out;
+}
+
+std::string_view AsItIs(std::string_view argument) { return argument; }
+
+bool DifferAt(const std::vector<Arguments>& all, size_t place) {
+  return std::ranges::any_of(all, [&](const Arguments& arguments) {
+    if (place >= arguments.size()) return true;
+    return place >= all.front().size() || arguments[place] != all.front()[place];
+  });
+}
+
+/// Places at which not all have the same.
+std::vector<size_t> Differences(const std::vector<Arguments>& all) {
+  const size_t most = std::ranges::max(all, {}, &Arguments::size).size();
+  std::vector<size_t> places;
+  for (size_t place = 0; place < most; ++place) {
+    if (DifferAt(all, place)) places.push_back(place);
+  }
+  return places;
+}
+
+/// Empty where two would be called the same.
+template <typename Text>
+std::vector<std::string> LabelsOf(std::string_view short_name, const std::vector<Arguments>& all,
+                                  Text text) {
+  const std::vector<size_t> places = Differences(all);
+  std::vector<std::string> labels;
+  for (const Arguments& arguments : all) {
+    std::vector<std::string> told;
+    for (const size_t place : places) {
+      if (place < arguments.size()) told.emplace_back(text(arguments[place]));
+    }
+    labels.push_back(told.empty() ? std::string(short_name)
+                                  : fmt::format("{}<{}>", short_name, fmt::join(told, ", ")));
+  }
+  const std::set<std::string_view> distinct(labels.begin(), labels.end());
+  return distinct.size() == labels.size() ? labels : std::vector<std::string>();
+}
+
+std::vector<std::string> LabelsOf(std::string_view short_name,
+                                  const std::vector<std::string_view>& names) {
+  std::vector<Arguments> all;
+  for (const std::string_view name : names) all.push_back(TemplateArguments(name));
+  std::vector<std::string> labels = LabelsOf(short_name, all, Shorten);
+  if (labels.empty()) labels = LabelsOf(short_name, all, AsItIs);
+  if (labels.empty()) labels.assign(names.begin(), names.end());
+  return labels;
+}
+
+}  // namespace
+
+KernelLabels::KernelLabels(const GpuRecord& record, const Tables& tables) : tables_(&tables) {
+  std::map<StringId, std::set<StringId>> alike;
+  for (const GpuKernel& kernel : record.kernels) alike[kernel.short_name].insert(kernel.name);
+  for (const auto& [short_name, ids] : alike) {
+    if (ids.size() == 1) continue;
+    std::vector<std::string_view> names;
+    for (const StringId id : ids) names.push_back(tables.text(id));
+    std::vector<std::string> labels = LabelsOf(tables.text(short_name), names);
+    for (size_t i = 0; const StringId id : ids) {
+      std::string& label = labels[i++];
+      if (label != tables.text(short_name)) labels_[id] = std::move(label);
+    }
+  }
+}
+
+std::string_view KernelLabels::Of(StringId name, StringId short_name) const {
+  const auto label = labels_.find(name);
+  return label == labels_.end() ? std::string_view(tables_->text(short_name)) : label->second;
+}
+
+}  // namespace pystrobe
