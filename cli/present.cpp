@@ -21,6 +21,13 @@ std::string WorkingDirectory() {
   return error ? std::string() : path.string();
 }
 
+/// 0 where that is no file.
+uint64_t SizeOf(const std::string& path) {
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(path, error);
+  return error ? 0 : size;
+}
+
 FoldOptions FoldFor(const View& view, Mode mode) {
   return {.thread = view.thread,
           .since_ns = view.since_ns,
@@ -42,7 +49,8 @@ bool WriteOutput(OutputFile& output, const Profile& profile, Mode mode,
     return false;
   }
   if (!options.quiet && !output.request().to_stdout()) {
-    PrintNote(fmt::format("wrote {}; {}", output.request().path,
+    PrintNote(fmt::format("wrote {}{}; {}", output.request().path,
+                          write::SizeNote(format, SizeOf(output.request().path)),
                           write::HowToOpen(format, output.request().path)));
   }
   return true;

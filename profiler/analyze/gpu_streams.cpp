@@ -28,9 +28,14 @@ StackId PushKernel(const GpuSum& sum, StringId name, StringId file, Tables& tabl
 /// By number of the kernel; `recorded`: what the record's ids are of, and `tables` begin with.
 std::vector<StringId> KernelNames(const GpuRecord& record, const Tables& recorded, Tables& tables) {
   const KernelLabels labels(record, recorded);
+  std::map<StringId, StringId> told;
   std::vector<StringId> names;
   for (const GpuKernel& kernel : record.kernels) {
-    names.push_back(tables.Intern(labels.Of(kernel.name, kernel.short_name)));
+    names.push_back(kernel.short_name);
+    if (!labels.IsTold(kernel.name)) continue;
+    const auto [label, is_new] = told.try_emplace(kernel.name);
+    if (is_new) label->second = tables.Intern(labels.Of(kernel.name, kernel.short_name));
+    names.back() = label->second;
   }
   return names;
 }

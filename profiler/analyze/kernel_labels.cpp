@@ -12,7 +12,7 @@ namespace {
 
 using Arguments = std::vector<std::string_view>;
 
-constexpr std::string_view kCall = "operator()() const";
+constexpr std::string_view kCall = "::operator()() const";
 
 /// How deep in brackets one is, character by character. What is in round, square or curly ones has
 /// angles that come in no pairs, but ends as a whole.
@@ -60,18 +60,23 @@ Arguments TemplateArguments(std::string_view name) {
   return found;
 }
 
-size_t EndOfBrackets(std::string_view text, size_t open) {
-  int depth = 0;
-  for (size_t at = open; at < text.size(); ++at) {
-    if (text[at] == '(') ++depth;
-    if (text[at] == ')' && --depth == 0) return at + 1;
+/// Of each round bracket that opens, behind its counterpart; in one pass, whatever a file says.
+std::vector<size_t> EndsOfBrackets(std::string_view text) {
+  std::vector<size_t> ends(text.size(), text.size());
+  std::vector<size_t> open;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '(') open.push_back(at);
+    if (text[at] != ')' || open.empty()) continue;
+    ends[open.back()] = at + 1;
+    open.pop_back();
   }
-  return text.size();
+  return ends;
 }
 
 /// Without namespaces, and of what is inside of functions without their parameters:
 /// "ns::kernel(ns::Iterator&)::{lambda()#1}" is "kernel::{lambda()#1}".
 std::string Shorten(std::string_view argument) {
+  const std::vector<size_t> ends = EndsOfBrackets(argument);
   std::string out;
   std::vector<size_t> begins = {0};  // of the qualified name, by how deep it is in brackets
   for (size_t at = 0; at < argument.size(); ++at) {
@@ -80,22 +85,21 @@ std::string Shorten(std::string_view argument) {
     if (rest.starts_with("::{")) {
       out += "::";
       ++at;
+    } else if (rest.starts_with(kCall)) {
+      at += kCall.size() - 1;
     } else if (rest.starts_with("::")) {
-      const bool goes_on = rest.substr(2).starts_with(kCall);
-      if (goes_on) at += kCall.size();
-      if (!goes_on) out.resize(begins.back());
+      out.resize(begins.back());
       ++at;
-    } else if (const size_t end = c == '(' ? EndOfBrackets(argument, at) : 0;
-               end > 0 && argument.substr(end).starts_with("::")) {
-      at = end - 1;
+    } else if (c == '(' && argument.substr(ends[at]).starts_with("::")) {
+      at = ends[at] - 1;
     } else {
+      if (c == '>' && out.ends_with("> ")) out.pop_back();
       out += c;
       if (std::string_view("<({[").contains(c)) begins.push_back(out.size());
       if (std::string_view(">)}]").contains(c) && begins.size() > 1) begins.pop_back();
       if (c == ' ' || c == ',') begins.back() = out.size();
     }
   }
-  for (size_t gap; (gap = out.find("> >")) != std::string::npos;) out.erase(gap + 1, 1);
   return out;
 }
 
@@ -127,7 +131,8 @@ std::vector<std::string> LabelsOf(std::string_view short_name, const std::vector
   for (const Arguments& arguments : all) {
     std::vector<std::string> told;
     for (const size_t place : places) {
-      if (place < arguments.size()) told.emplace_back(text(arguments[place]));
+      if (place >= arguments.size()) break;
+      told.emplace_back(text(arguments[place]));
     }
     labels.push_back(told.empty() ? std::string(short_name)
                                   : fmt::format("{}<{}>", short_name, fmt::join(told, ", ")));
@@ -149,8 +154,12 @@ std::vector<std::string> LabelsOf(std::string_view short_name,
 }  // namespace
 
 KernelLabels::KernelLabels(const GpuRecord& record, const Tables& tables) : tables_(&tables) {
-  std::map<StringId, std::set<StringId>> alike;
-  for (const GpuKernel& kernel : record.kernels) alike[kernel.short_name].insert(kernel.name);
+  // A name has one short name; where a file says otherwise, the first.
+  std::set<StringId> seen;
+  std::map<StringId, std::vector<StringId>> alike;
+  for (const GpuKernel& kernel : record.kernels) {
+    if (seen.insert(kernel.name).second) alike[kernel.short_name].push_back(kernel.name);
+  }
   for (const auto& [short_name, ids] : alike) {
     if (ids.size() == 1) continue;
     std::vector<std::string_view> names;

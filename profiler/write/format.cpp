@@ -160,4 +160,15 @@ std::string HowToOpen(Format format, std::string_view file_name) {
   return {};
 }
 
+std::string SizeNote(Format format, uint64_t bytes) {
+  constexpr uint64_t kLarge = 100'000'000;
+  if (bytes < kLarge) return {};
+  const std::string size = bytes < 1'000'000'000
+                               ? fmt::format("{:.0f} MB", static_cast<double>(bytes) / 1e6)
+                               : fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
+  // 141 and 41 bytes a call of a traced program.
+  if (format != Format::kTraceEvents) return fmt::format(" ({})", size);
+  return fmt::format(" ({}; as .perfetto-trace it is a third of that)", size);
+}
+
 }  // namespace pystrobe::write

@@ -4,6 +4,7 @@
 // business. One file per format.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -66,6 +67,8 @@ std::pair<std::string_view, std::string_view> SplitSuffix(std::string_view path)
 FoldOptions FoldOptionsFor(Format format, const RecordingSource& recording, FoldOptions asked);
 /// One line telling how to open a file of that format.
 std::string HowToOpen(Format format, std::string_view file_name);
+/// Of a file that is large for those who open it, how large, to follow its name; else empty.
+std::string SizeNote(Format format, uint64_t bytes);
 
 /// A word as a POSIX shell takes it: as it is when nothing in it is special, else in single quotes.
 std::string ShellQuoted(std::string_view word);

@@ -361,7 +361,9 @@ def _depth(depth: int | None) -> int:
 def _library() -> list[str]:
     import sysconfig  # which few programs have
 
-    places = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
+    # Where it is indeed: a free-threaded 3.13's sysconfig may lack the "t" of lib/python3.13t.
+    places = {os.path.dirname(os.__file__)}
+    places.update(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
     return sorted({*places, *(os.path.realpath(place) for place in places)})
 
 

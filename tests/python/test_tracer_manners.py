@@ -225,7 +225,8 @@ SUITE = [
 
 RUN_SUITE = """
 import importlib.util, sys
-names = [name for name in {names!r} if importlib.util.find_spec("test." + name)]
+there = importlib.util.find_spec("test") is not None
+names = [name for name in {names!r} if there and importlib.util.find_spec("test." + name)]
 if not names:
     sys.exit(99)
 sys.argv = ["test", "-q", *names]

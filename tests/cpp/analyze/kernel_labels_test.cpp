@@ -81,5 +81,22 @@ TEST(KernelLabels, AreOfTheFunctionNotOfWhatItReturns) {
       ElementsAre("call<f(1)->x>", "call<f(1)->y>"));
 }
 
+// What a file may say must not take a reader long: each of these would take minutes if every
+// bracket or argument were looked at once for every other.
+TEST(KernelLabels, OfHostileNamesTakeNoTime) {
+  const std::string open(1'000'000, '(');
+  std::vector<std::string> names = {"k<" + open + "1>", "k<" + open + "2>",
+                                    "k<" + std::string(1'000'000, ',') + ">",
+                                    "k<" + std::string(500'000, '<')};
+  for (int i = 0; i < 20'000; ++i) names.push_back(std::to_string(i));
+  Tables tables;
+  GpuRecord record;
+  for (const std::string& name : names) {
+    record.kernels.push_back({.name = tables.Intern(name), .short_name = tables.Intern("k")});
+  }
+  const KernelLabels labels(record, tables);
+  EXPECT_EQ(labels.Of(record.kernels.back().name, tables.Intern("k")), "19999");
+}
+
 }  // namespace
 }  // namespace pystrobe

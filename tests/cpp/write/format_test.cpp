@@ -63,5 +63,12 @@ TEST(FormatTest, HowToOpenIsOneLineThatAShellTakes) {
   }
 }
 
+TEST(FormatTest, SizeIsToldOfLargeFiles) {
+  EXPECT_EQ(SizeNote(Format::kTraceEvents, 99'999'999), "");
+  EXPECT_EQ(SizeNote(Format::kPerfetto, 123'456'789), " (123 MB)");
+  EXPECT_EQ(SizeNote(Format::kTraceEvents, 1'391'000'000),
+            " (1.39 GB; as .perfetto-trace it is a third of that)");
+}
+
 }  // namespace
 }  // namespace pystrobe::write
