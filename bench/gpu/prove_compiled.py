@@ -12,13 +12,16 @@ import time
 import traceback
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pystrobe
 import torch
 from proving import check, failures, profiled
 
 ROUNDS = 10
+BACKENDS = ("eager", "inductor")
+ENGINES: tuple[Literal["monitoring", "setprofile"], ...] = ("monitoring", "setprofile")
+MODES: tuple[Literal["cpu", "wall"], ...] = ("cpu", "wall")
 results: dict[str, Any] = {}
 
 
@@ -43,9 +46,7 @@ def compiled(backend: str, at: torch.Tensor, beforehand: bool) -> Any:
 def prove_traces() -> None:
     x = torch.randn(1024, device="cuda")
     right = model(x)
-    for backend, engine, beforehand in product(
-        ("eager", "inductor"), ("monitoring", "setprofile"), (True, False)
-    ):
+    for backend, engine, beforehand in product(BACKENDS, ENGINES, (True, False)):
         function = compiled(backend, x, beforehand)
         with pystrobe.Tracer(engine=engine) as tracer:
             for _ in range(ROUNDS):
@@ -62,7 +63,7 @@ def prove_traces() -> None:
 
 def prove_samples() -> None:
     x = torch.randn(1024, device="cuda")
-    for backend, mode in product(("eager", "inductor"), ("cpu", "wall")):
+    for backend, mode in product(BACKENDS, MODES):
         function = compiled(backend, x, False)
         with pystrobe.Profiler(mode=mode, rate=1000) as profiler:
             end = time.perf_counter() + 0.5
