@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace pystrobe {
@@ -122,11 +124,10 @@ std::vector<size_t> Differences(const std::vector<Arguments>& all) {
   return places;
 }
 
-/// Empty where two would be called the same.
+/// With the arguments at these places, in order.
 template <typename Text>
-std::vector<std::string> LabelsOf(std::string_view short_name, const std::vector<Arguments>& all,
-                                  Text text) {
-  const std::vector<size_t> places = Differences(all);
+std::vector<std::string> LabelsWith(std::string_view short_name, const std::vector<Arguments>& all,
+                                    const std::vector<size_t>& places, Text text) {
   std::vector<std::string> labels;
   for (const Arguments& arguments : all) {
     std::vector<std::string> told;
@@ -137,8 +138,31 @@ std::vector<std::string> LabelsOf(std::string_view short_name, const std::vector
     labels.push_back(told.empty() ? std::string(short_name)
                                   : fmt::format("{}<{}>", short_name, fmt::join(told, ", ")));
   }
-  const std::set<std::string_view> distinct(labels.begin(), labels.end());
-  return distinct.size() == labels.size() ? labels : std::vector<std::string>();
+  return labels;
+}
+
+bool AreDistinct(const std::vector<std::string>& labels) {
+  return std::set<std::string_view>(labels.begin(), labels.end()).size() == labels.size();
+}
+
+/// Empty where two would be called the same.
+template <typename Text>
+std::vector<std::string> LabelsOf(std::string_view short_name, const std::vector<Arguments>& all,
+                                  Text text) {
+  // With more than that it takes too long to find out which of them do.
+  constexpr size_t kFew = 8;
+  std::vector<size_t> places = Differences(all);
+  std::vector<std::string> labels = LabelsWith(short_name, all, places, text);
+  if (!AreDistinct(labels)) return {};
+  for (size_t i = places.size() <= kFew ? places.size() : 0; i-- > 0;) {
+    std::vector<size_t> fewer = places;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+    std::vector<std::string> shorter = LabelsWith(short_name, all, fewer, text);
+    if (fewer.empty() || !AreDistinct(shorter)) continue;
+    places = std::move(fewer);
+    labels = std::move(shorter);
+  }
+  return labels;
 }
 
 std::vector<std::string> LabelsOf(std::string_view short_name,

@@ -13,8 +13,8 @@
 namespace pystrobe {
 
 /// A kernel goes by its short name. Where that is the name of several, as it is of most that a
-/// library makes of one template, the arguments in which these differ are told, without namespaces
-/// as far as they still differ:
+/// library makes of one template, as few of the arguments follow as tell them apart, without
+/// namespaces where they still do:
 /// "at::native::vectorized_elementwise_kernel<FillFunctor<int>>".
 class KernelLabels {
  public:
