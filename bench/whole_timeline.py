@@ -32,7 +32,7 @@ def whole_timeline(plan: Plan) -> list[Row]:
         script = str(shutil.copy(PROGRAM, traced.parent))
         file = Path(directory) / "whole.strobe"
         try:
-            row = figures(*(turn(script, units, file) for _ in range(2 if plan.quick else 3)))
+            row = figures(*(turn(script, units, file) for _ in range(plan.rounds)))
         except (ToolError, subprocess.TimeoutExpired) as failure:
             row = {"failed": str(failure)}
         plan.say(f"  {row}")
@@ -40,7 +40,7 @@ def whole_timeline(plan: Plan) -> list[Row]:
 
 
 def turn(script: str, units: int, file: Path) -> dict[str, Any]:
-    """The program alone, traced, and the report of the recording, which is gone then."""
+    """The program alone, traced, and the report of the recording."""
     words = [script, str(units)]
     alone = answer_of([sys.executable, *words], TIMEOUT_S)
     options = ("--timeline", "-o", str(file), "--force")

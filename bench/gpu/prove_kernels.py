@@ -9,7 +9,6 @@ import json
 import subprocess
 import sys
 import threading
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import pystrobe
 import torch
 from launch_cost import PROFILERS, WORKS, steps_of
-from proving import check, failures, profiled
+from proving import check, profiled, prove_all
 from pystrobe import gpu
 
 # What a launch may cost with us, by how the name of the work begins.
@@ -222,17 +221,10 @@ def table() -> str:
 def main() -> int:
     out = Path(sys.argv[1])
     # torch.profiler last: it keeps CUPTI.
-    for prove in (prove_paths, prove_launches, prove_schedule, prove_counts, prove_cost):
-        print(f"-- {prove.__name__}", flush=True)
-        try:
-            prove()
-        except Exception:
-            traceback.print_exc()
-            failures.append(f"{prove.__name__} raised")
-    results["failures"] = failures
-    (out / "kernels.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    proofs = (prove_paths, prove_launches, prove_schedule, prove_counts, prove_cost)
+    status = prove_all(proofs, results, out / "kernels.json")
     (out / "kernels.md").write_text(table(), encoding="utf-8")
-    return 1 if failures else 0
+    return status
 
 
 if __name__ == "__main__":

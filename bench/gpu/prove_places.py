@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import pystrobe
 import torch
-from proving import check, failures, profiled
+from proving import check, profiled, prove_all
 from pystrobe import gpu
 
 results: dict[str, Any] = {}
@@ -275,22 +274,14 @@ def prove_torchs_profiler_is_told() -> None:
 def main() -> int:
     out = Path(sys.argv[1])
     check("ranges are heard", gpu.why_no_ranges() is None, gpu.why_no_ranges())
-    for prove in (
+    proofs = (
         prove_graphs,
         prove_backward_in_graphs,
         prove_idle,
         prove_ranges,
         prove_torchs_profiler_is_told,
-    ):
-        print(f"-- {prove.__name__}", flush=True)
-        try:
-            prove()
-        except Exception:
-            traceback.print_exc()
-            failures.append(f"{prove.__name__} raised")
-    results["failures"] = failures
-    (out / "places.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    return 1 if failures else 0
+    )
+    return prove_all(proofs, results, out / "places.json")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pystrobe
@@ -23,3 +26,18 @@ def profiled(work: Callable[[], object], **options: Any) -> Any:
     with pystrobe.Profiler(mode="gpu", **options) as profiler:
         work()
     return profiler.profile
+
+
+def prove_all(proofs: Sequence[Callable[[], None]], results: dict[str, Any], file: Path) -> int:
+    """Each, whatever became of those before it; `results` and what failed into `file`. The exit
+    status."""
+    for prove in proofs:
+        print(f"-- {prove.__name__}", flush=True)
+        try:
+            prove()
+        except Exception:
+            traceback.print_exc()
+            failures.append(f"{prove.__name__} raised")
+    results["failures"] = failures
+    file.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    return 1 if failures else 0
