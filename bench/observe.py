@@ -60,43 +60,68 @@ def run_delay_ns(target: Running) -> int:
     return int(Path(f"/proc/{target.pid}/schedstat").read_text().split()[1])
 
 
+@dataclass(frozen=True)
+class Ended:
+    """What a tool was until it ended."""
+
+    wall_s: float
+    cpu_s: float
+    max_rss_kb: int
+    said: str
+
+
+class Run:
+    """A tool at work, pinned to a CPU or not."""
+
+    def __init__(self, tool: tools.Tool, request: tools.Request, cpu: int | None) -> None:
+        self._tool, self._request = tool, request
+        self._log = Path(f"{request.output}.log")
+        self._begin = time.perf_counter()
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                tool.command(request),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=tools.own_environment(),
+                preexec_fn=None if cpu is None else lambda: os.sched_setaffinity(0, {cpu}),
+            )
+        self._peak = PeakMemory(self.process.pid)
+        time.sleep(SETTLE_S)
+
+    def end(self) -> Ended:
+        """Waits until it has what was asked of it."""
+        process = self.process
+        with ended_in_time(process, self._request.seconds):
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        wall = time.perf_counter() - self._begin
+        self._peak.end()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said = self._log.read_text(errors="replace")
+        if process.returncode not in self._tool.exit_codes:
+            raise ToolError(f"exit code {process.returncode}: {said.strip()[-300:]}")
+        return Ended(wall, usage.ru_utime + usage.ru_stime, self._peak.kb, said)
+
+
 def observe(
     tool: tools.Tool, request: tools.Request, target: Running, cpu: int | None
 ) -> Observation:
     """Runs the tool to its end, pinned to a CPU or not."""
     before = target.speed(max(0.5, request.seconds / 4))
-    begin = time.perf_counter()
-    with open(f"{request.output}.log", "wb") as log:
-        process = subprocess.Popen(
-            tool.command(request),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=tools.own_environment(),
-            preexec_fn=None if cpu is None else lambda: os.sched_setaffinity(0, {cpu}),
-        )
-    peak = PeakMemory(process.pid)
-    time.sleep(SETTLE_S)
+    run = Run(tool, request, cpu)
     delay, since = run_delay_ns(target), time.perf_counter()
     during = target.speed(max(0.2, request.seconds - 2 * SETTLE_S))
     delayed = (run_delay_ns(target) - delay) / 1e9 / (time.perf_counter() - since)
-    with ended_in_time(process, request.seconds):
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    wall = time.perf_counter() - begin
-    peak.end()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    said = Path(f"{request.output}.log").read_text(errors="replace")
-    if process.returncode not in tool.exit_codes:
-        raise ToolError(f"exit code {process.returncode}: {said.strip()[-300:]}")
+    ended = run.end()
     return Observation(
-        wall,
-        max(request.seconds, wall - SETTLE_S),
-        usage.ru_utime + usage.ru_stime,
-        peak.kb,
+        ended.wall_s,
+        max(request.seconds, ended.wall_s - SETTLE_S),
+        ended.cpu_s,
+        ended.max_rss_kb,
         before / during if during else float("inf"),
         delayed,
-        said,
+        ended.said,
     )
 
 

@@ -7,21 +7,23 @@ import json
 import os
 import time
 from pathlib import Path
+from statistics import mean, median
 
 import paths  # noqa: F401  # isort: skip
 import tools
 from experiments import Plan, Row, attempt, base_row, cost, request, sample, target
 from find import Interpreter
 from observe import observe, timed
+from on_and_off import turns
 from pystrobe.bench._turns import ToolError, spread
 from running import Running, apart
 
 
 def slowdown(plan: Plan) -> list[Row]:
-    """fib, alone and sampled by each tool in turn, in the same process, over and over."""
+    """fib, by turns alone and sampled, by each tool in turn, in the same process, over and over."""
     rows = []
     for interpreter in plan.interpreters:
-        usable = [tool for tool in plan.chosen if tool.supports(interpreter)]
+        usable = [tool for tool in (tools.NOTHING, *plan.chosen) if tool.supports(interpreter)]
         for rate in (100.0, 1000.0, 10000.0):
             seen: dict[str, list[Row]] = {tool.name: [] for tool in usable}
             with target(interpreter, "fib") as started:
@@ -39,12 +41,16 @@ def slowdown(plan: Plan) -> list[Row]:
 def one_slowdown(
     plan: Plan, interpreter: Interpreter, tool: tools.Tool, started: Running, rate: float
 ) -> Row:
-    with request(interpreter, started, plan.seconds, rate) as wanted:
-        seen = observe(tool, wanted, started, apart()[1])
+    cpu = apart()[1]
+    if cpu is None:
+        raise ToolError("needs a second CPU")
+    with request(interpreter, started, plan.at_least(6), rate) as wanted:
+        made = turns(tool, wanted, started, cpu)
     return {
-        "slow": seen.slow,
-        "run_delay_percent": 100 * seen.run_delay,
-        "cpu_percent": 100 * seen.cpu_s / seen.wall_s,
+        "slow": median(turn.slow for turn in made),
+        "run_delay_percent": 100 * mean(turn.run_delay for turn in made),
+        "cpu_percent": 100 * mean(turn.cpu for turn in made),
+        "turns": len(made),
     }
 
 
@@ -56,7 +62,7 @@ def summary(rounds: list[Row]) -> Row:
         return row | {"failed": rounds[0]["failed"]}
     for key in ("slow", "run_delay_percent", "cpu_percent"):
         row[key] = spread([one[key] for one in good])
-    return row | {"rounds": len(good)}
+    return row | {"rounds": len(good), "turns": sum(one["turns"] for one in good)}
 
 
 def highest_rate(plan: Plan) -> list[Row]:

@@ -249,6 +249,14 @@ def tachyon(name: str, *options: str) -> Tool:
     )
 
 
+#: Does nothing to the target: what chance alone makes of the figures.
+NOTHING = Tool(
+    "none",
+    lambda request: ["sleep", str(request.seconds)],
+    lambda request: Recording(request.output, [], []),
+    lambda interpreter: True,
+    lambda interpreter, pid: ["true"],
+)
 PYSTROBE = pystrobe("pystrobe")
 PYSTROBE_PTRACE = pystrobe("pystrobe --pause ptrace", "--pause", "ptrace")
 PYSTROBE_NONE = pystrobe("pystrobe --pause none", "--pause", "none")
