@@ -77,6 +77,10 @@ def table_of(rows: Sequence[dict[str, str]]) -> Table:
     return [list(rows[0]), *(list(row.values()) for row in rows)]
 
 
+def named(tool: str) -> str:
+    return "nothing, for the noise" if tool == "none" else tool
+
+
 def tools_by_build(rows: Sequence[Row]) -> list[tuple[str, str]]:
     pairs = dict.fromkeys((row["tool"], row["build"]) for row in rows)
     return [pair for build in (PYTHON, "3.15") for pair in pairs if pair[1] == build]
@@ -115,7 +119,7 @@ def slowdown() -> Table:
     for tool, build in tools_by_build(measured):
         at = {rate: find(measured, tool=tool, build=build, asked=rate) for rate in RATES}
         rows.append(
-            {"": tool, "Python": build}
+            {"": named(tool), "Python": build}
             | {f"{rate:,.0f} Hz": spread(row, "slow") for rate, row in at.items()}
             | {
                 "kept waiting at 1,000 Hz": figure(at[1000.0], "run_delay_percent", "{:.2g} %"),
@@ -202,10 +206,6 @@ def native() -> Table:
             }
         )
     return table_of(rows)
-
-
-def named(tool: str) -> str:
-    return "nothing, for the noise" if tool == "none" else tool
 
 
 def scripts() -> Table:

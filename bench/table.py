@@ -94,8 +94,14 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
         ],
     ),
     "slowdown": (
-        "Slow-down of fib",
-        [*WHO, ("asked Hz", number("asked", "{:,.0f}")), *COST],
+        "Slow-down of fib, by turns with the tool and without",
+        [
+            *WHO,
+            ("asked Hz", number("asked", "{:,.0f}")),
+            ("slow-down", number("slow", "{:.3f}")),
+            *COST[1:],
+            ("turns", text("turns")),
+        ],
     ),
     "highest_rate": (
         "Highest rate",

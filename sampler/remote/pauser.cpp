@@ -117,9 +117,9 @@ void Pauser::NoteReady() {
   if (took > Nanoseconds::zero()) readiness_.Add(took);
 }
 
-void Pauser::ExpectNext(Nanoseconds at) {
+void Pauser::ExpectNext(Nanoseconds at, Nanoseconds then) {
   for (const auto& probe : probes_) {
-    if (probe != nullptr) probe->Expect(at);
+    if (probe != nullptr) probe->Expect(at, then);
   }
   if (tracer_ != nullptr) tracer_->Expect(at);
 }

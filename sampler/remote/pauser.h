@@ -60,8 +60,8 @@ class Pauser {
   /// before from the end that Sleep was given to Begin. No longer: what a thread does after it was
   /// chosen is not known until it is looked at.
   Nanoseconds lead() const;
-  /// After those that are begun next there will be copies at `at`.
-  void ExpectNext(Nanoseconds at);
+  /// After those that are begun next there will be copies at `at` and, after that, at `then`.
+  void ExpectNext(Nanoseconds at, Nanoseconds then);
   /// Waits for the job where it is not done.
   PauseOutcome Finish(PauseTicket& ticket, const CopyJob& job);
   /// Has the job run at `at` with the thread that is expected on `cpu` held there, as Begin does,

@@ -14,54 +14,88 @@
 #include "sampler/remote/promptness.h"
 
 namespace pystrobe::remote {
-namespace {
-
-// After the time of a timer that should have fired, which may be lost (WakeTimer).
-constexpr Nanoseconds kTimerPatience = std::chrono::milliseconds(1);
-
-}  // namespace
-
 Result<std::unique_ptr<Probe>> Probe::Start(int cpu, Pacer& pacer) {
   std::unique_ptr<Probe> probe(new Probe(cpu, pacer));
-  std::promise<pid_t> promise;
-  auto started = promise.get_future();
-  auto thread = StartThread(
-      "pausing the target",
-      [p = probe.get(), started = std::move(promise)]() mutable { p->Main(std::move(started)); });
-  if (!thread) return std::unexpected(thread.error());
-  probe->thread_ = *std::move(thread);
-  probe->tid_ = started.get();
-  probe->sleep_.Begin(probe->tid_);
-  // From here: a thread that pins itself is not heard of again where a real-time program has the
-  // CPU.
-  if (auto done = PinTo(probe->tid_, cpu); !done) {
-    return Wrap(done.error(), "pausing the target on CPU {}", cpu);
+  auto& [one, other] = probe->workers_;
+  if (auto started = probe->StartWorker(one, other); !started) {
+    return std::unexpected(started.error());
+  }
+  if (auto started = probe->StartWorker(other, one); !started) {
+    return std::unexpected(started.error());
   }
   return probe;
 }
 
+Result<void> Probe::StartWorker(Worker& worker, const Worker& other) {
+  std::promise<pid_t> promise;
+  auto started = promise.get_future();
+  auto thread = StartThread("pausing the target",
+                            [this, &worker, &other, started = std::move(promise)]() mutable {
+                              Main(worker, other, std::move(started));
+                            });
+  if (!thread) return std::unexpected(thread.error());
+  worker.thread = *std::move(thread);
+  worker.tid = started.get();
+  worker.sleep.Begin(worker.tid);
+  // From here: a thread that pins itself is not heard of again where a real-time program has the
+  // CPU.
+  if (auto done = PinTo(worker.tid, cpu_); !done) {
+    return Wrap(done.error(), "pausing the target on CPU {}", cpu_);
+  }
+  return {};
+}
+
 Probe::~Probe() {
-  if (!thread_.joinable()) return;
   stop_.store(true);
   // Its CPU may be a real-time program's by now.
   Release();
-  sleep_.Wake();
-  thread_.join();
+  Remind();
+  for (Worker& worker : workers_) {
+    if (worker.thread.joinable()) worker.thread.join();
+  }
+}
+
+Nanoseconds Probe::Cpu() {
+  Nanoseconds all{};
+  for (Worker& worker : workers_) all += ThreadCpuOf(worker.thread.native_handle());
+  return all;
+}
+
+void Probe::Expect(Nanoseconds at, Nanoseconds then) {
+  workers_[0].sleep.Expect(at);
+  workers_[1].sleep.Expect(then);
+}
+
+// Who wakes at another time soon has something to do then, as a rule.
+bool Probe::WakeFor(Nanoseconds at) {
+  auto& [one, other] = workers_;
+  one.sleep.NoteNeeded();
+  other.sleep.NoteNeeded();
+  const Nanoseconds one_at = one.sleep.wakes_at(), other_at = other.sleep.wakes_at();
+  if (std::min(one_at, other_at) <= at) return false;
+  (one_at < other_at ? other : one).sleep.Wake();
+  return true;
+}
+
+void Probe::Remind() {
+  for (Worker& worker : workers_) {
+    if (worker.tid != 0) worker.sleep.Wake();
+  }
 }
 
 bool Probe::Submit(CopyJob& job, Nanoseconds at) {
   if (submitted_ - done_.load() >= kMostJobs) return false;
   Slot& slot = SlotOf(submitted_++);
   slot.job = &job;
-  slot.state.store(at);
+  slot.state.store(std::max(at, kAtOnce));
   // The probe may run it already: it leaves this to us.
-  job.woken_for = sleep_.WakeFor(at);
+  job.woken_for = WakeFor(at);
   return true;
 }
 
 bool Probe::RunBeside(CopyJob& job, Nanoseconds at) {
   hold_.Ask(at);
-  job.woken_for = sleep_.WakeFor(at);
+  job.woken_for = WakeFor(at);
   if (hold_.SleepUntilSoon()) job.LookAgain(at);
   if (!hold_.Await()) return false;
   job.RunBeside(cpu_);
@@ -76,8 +110,6 @@ uint32_t Probe::Withdraw(Nanoseconds now, uint32_t most) {
     Slot& slot = SlotOf(submitted_ - 1);
     Nanoseconds at = slot.state.load();
     if (at <= now || !slot.state.compare_exchange_strong(at, kFree)) break;
-    // For the first of them it may sleep, and count on that timer when another is submitted.
-    if (at != sleep_.wakes_at()) slot.timer.Cancel();
   }
   return withdrawn;
 }
@@ -95,14 +127,16 @@ bool Probe::Wait(Nanoseconds timeout) {
 void Probe::Release() {
   released_.store(true);
   const cpu_set_t& cpus = pacer_.allowed();
-  if (sched_setaffinity(tid_, sizeof cpus, &cpus) == 0) return;
-  // They are not what they were: then any that the kernel allows.
+  // They may not be what they were: then any that the kernel allows.
   cpu_set_t all;
   std::memset(&all, 0xff, sizeof all);
-  sched_setaffinity(tid_, sizeof all, &all);
+  for (const Worker& worker : workers_) {
+    if (worker.tid == 0 || sched_setaffinity(worker.tid, sizeof cpus, &cpus) == 0) continue;
+    sched_setaffinity(worker.tid, sizeof all, &all);
+  }
 }
 
-void Probe::Main(std::promise<pid_t> started) {
+void Probe::Main(Worker& self, const Worker& other, std::promise<pid_t> started) {
   pthread_setname_np(pthread_self(), "probe");
   // Of ordinary scheduling, whatever its nice level, a thread that woke a moment ago does not
   // always preempt when it wakes again, and then waits for the scheduler's next tick: 4 ms. At 10
@@ -111,50 +145,55 @@ void Probe::Main(std::promise<pid_t> started) {
   started.set_value(gettid());
   ChanceNap nap;
   Nanoseconds not_before{};
+  const auto due = [this, &other] { return DueBut(other.sleep.wakes_at()); };
   while (!stop_.load()) {
-    const Nanoseconds due = Due();
+    const Nanoseconds first = due();
     const Nanoseconds now = MonotonicNow();
-    const Nanoseconds begin = std::max(due, not_before);
+    const Nanoseconds begin = std::max(first, not_before);
     if (begin <= now) {
       Work(now);
-    } else if (Sleep(begin, due)) {
-      not_before = MonotonicNow() + nap.Draw();
+      continue;
     }
+    const auto has_news = [&] { return stop_.load() || due() < first; };
+    if (self.sleep.Sleep(begin, has_news)) not_before = MonotonicNow() + nap.Draw();
   }
 }
 
-bool Probe::Sleep(Nanoseconds until, Nanoseconds due) {
-  SetTimers(until);
-  const bool has_timer = SlotOf(done_.load(std::memory_order_relaxed)).timer.at() == until;
-  const auto has_news = [this, due] { return Due() != due; };
-  return sleep_.Sleep(until, has_timer ? kTimerPatience : Nanoseconds::zero(), has_news);
+Nanoseconds Probe::DueBut(Nanoseconds taken) const {
+  const auto unless_taken = [taken](Nanoseconds at) {
+    return at == taken ? TimedSleep::kNever : at;
+  };
+  Nanoseconds due = std::min(DueOfJobBut(taken), unless_taken(hold_.due()));
+  for (const Worker& worker : workers_) {
+    due = std::min(due, unless_taken(worker.sleep.expected()));
+  }
+  return due;
 }
 
-void Probe::SetTimers(Nanoseconds from) {
+Nanoseconds Probe::DueOfJobBut(Nanoseconds taken) const {
   const uint32_t first = done_.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < kMostJobs; ++i) {
-    Slot& slot = SlotOf(first + i);
-    const Nanoseconds at = slot.state.load();
-    if (at == kFree) return;
-    if (at >= from && slot.timer.at() != at) slot.timer.Set(at);
+    const Nanoseconds at = SlotOf(first + i).state.load();
+    if (at == kFree) break;
+    if (at != kRunning && at != taken) return at;
   }
-}
-
-Nanoseconds Probe::Due() { return std::min({DueOfJob(), hold_.due(), sleep_.expected()}); }
-
-Nanoseconds Probe::DueOfJob() {
-  const Nanoseconds at = SlotOf(done_.load(std::memory_order_relaxed)).state.load();
-  return at == kFree ? TimedSleep::kNever : at;
+  return TimedSleep::kNever;
 }
 
 void Probe::Work(Nanoseconds now) {
+  const std::lock_guard lock(work_);
   if (hold_.due() <= now) {
     hold_.Serve(cpu_);
-  } else if (DueOfJob() <= now) {
+  } else if (DueOfJobBut({}) <= now) {
     RunNext();
   } else {
-    sleep_.PassExpected(now);
+    for (Worker& worker : workers_) worker.sleep.PassExpected(now);
   }
+}
+
+bool Probe::GoBack() {
+  return std::ranges::all_of(
+      workers_, [this](const Worker& worker) { return PinTo(worker.tid, cpu_).has_value(); });
 }
 
 void Probe::RunNext() {
@@ -165,7 +204,7 @@ void Probe::RunNext() {
   if (at == kFree || !slot.state.compare_exchange_strong(at, kRunning)) return;
   slot.job->Run();
   // Somebody else has moved us (taskset, a cpuset that shrank and grew again).
-  if (slot.job->own_cpu != cpu_ && !released_.load() && !PinTo(0, cpu_)) exiled_.store(true);
+  if (slot.job->own_cpu != cpu_ && !released_.load() && !GoBack()) exiled_.store(true);
   const bool needs_attention = slot.job->NeedsAttention();
   const int target_cpu = slot.job->subject_cpu;
   // Before anything that may wake the pacer: it may sleep where the target is now.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread pinned to one CPU that runs copies there, each at a time set. While it runs, the target
+// Threads pinned to one CPU that run copies there, each at a time set. While one runs, the target
 // does not: that is the pause.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 #include "profiler/base/clock.h"
@@ -19,7 +20,6 @@
 #include "sampler/remote/cpu_hold.h"
 #include "sampler/remote/pacer.h"
 #include "sampler/remote/timed_sleep.h"
-#include "sampler/remote/wake.h"
 
 namespace pystrobe::remote {
 
@@ -31,19 +31,24 @@ namespace pystrobe::remote {
 /// another CPU can wake it are not chance moments of the target (wake.h). So it is told when it is
 /// needed next: then it need not be woken for that. Where it must be, it sleeps once more, for a
 /// time of a chance length.
+///
+/// It has two threads, which take turns: as one is woken, the other sleeps until what comes next.
+/// So the CPU's clock goes on to that time with the interrupt itself. One thread alone would have
+/// it set once more as it goes to sleep, which the target waits for, on a virtual machine for some
+/// 3 us.
 /// [all but Main: the pacer]
 class Probe {
  public:
   /// That can be waiting at once.
   static constexpr uint32_t kMostJobs = 32;
 
-  /// Starts the thread. Fails when it may not be pinned there, or there may be no more threads.
+  /// Starts the threads. Fails when they may not be pinned there, or there may be no more.
   static Result<std::unique_ptr<Probe>> Start(int cpu, Pacer& pacer);
   ~Probe();
 
   int cpu() const { return cpu_; }
-  /// CPU time that the thread has used.
-  Nanoseconds Cpu() { return ThreadCpuOf(thread_.native_handle()); }
+  /// CPU time that the threads have used.
+  Nanoseconds Cpu();
 
   /// Has the probe run `job` at `at` (CLOCK_MONOTONIC), which is not before that of the job before;
   /// where that has passed, soon. The job must stay untouched until it is done. False where there
@@ -54,13 +59,13 @@ class Probe {
   bool RunBeside(CopyJob& job, Nanoseconds at);
   /// For how long it has kept its CPU so since this was asked last, whatever came of it.
   Nanoseconds TakeStay() { return hold_.TakeStay(); }
-  /// As TimedSleep::Expect.
-  void Expect(Nanoseconds at) { sleep_.Expect(at); }
+  /// As TimedSleep::Expect; `then`: what follows that, for the other thread.
+  void Expect(Nanoseconds at, Nanoseconds then);
   /// Of the `most` jobs submitted last, takes back those whose time is after `now` and that have
   /// not begun. Returns how many: the last ones.
   uint32_t Withdraw(Nanoseconds now, uint32_t most);
   /// Wakes the probe for jobs whose time has come, should its timer be late.
-  void Remind() { sleep_.Wake(); }
+  void Remind();
   /// Waits until all jobs submitted are done; false after `timeout`: the CPU does not let the probe
   /// run (a real-time program has it). The jobs still belong to the probe then; Wait again.
   bool Wait(Nanoseconds timeout);
@@ -77,36 +82,41 @@ class Probe {
     /// kFree, kRunning, or the time of the job that waits.
     std::atomic<Nanoseconds> state{kFree};
     CopyJob* job = nullptr;
-    WakeTimer timer;
+  };
+  struct Worker {
+    TimedSleep sleep;
+    pid_t tid = 0;
+    std::thread thread;
   };
   static constexpr Nanoseconds kFree{-1}, kRunning{-2};
+  static constexpr Nanoseconds kAtOnce{1};  ///< not zero, until which nobody sleeps
 
   Probe(int cpu, Pacer& pacer) : cpu_(cpu), pacer_(pacer) {}
-  void Main(std::promise<pid_t> started);
-  /// When there is something to do: a job, a hold, or what is expected.
-  Nanoseconds Due();
-  Nanoseconds DueOfJob();
+  Result<void> StartWorker(Worker& worker, const Worker& other);
+  void Main(Worker& self, const Worker& other, std::promise<pid_t> started);
+  /// True where one had to be woken to be there at `at`.
+  bool WakeFor(Nanoseconds at);
+  /// When there is something to do, a job, a hold, or what is expected, but for what is at `taken`.
+  Nanoseconds DueBut(Nanoseconds taken) const;
+  Nanoseconds DueOfJobBut(Nanoseconds taken) const;
   void Work(Nanoseconds now);
   void RunNext();
-  /// Sets the timers of all jobs that wait and are due at `from` or later.
-  void SetTimers(Nanoseconds from);
-  /// Until `until`, unless what is due is no longer `due`. True where it was woken.
-  bool Sleep(Nanoseconds until, Nanoseconds due);
+  bool GoBack();
   Slot& SlotOf(uint32_t number) { return slots_[number % kMostJobs]; }
+  const Slot& SlotOf(uint32_t number) const { return slots_[number % kMostJobs]; }
 
   int cpu_;
   Pacer& pacer_;
   std::array<Slot, kMostJobs> slots_;
   uint32_t submitted_ = 0;
   CpuHold hold_;
-  TimedSleep sleep_;
   std::atomic<uint32_t> done_{0};
   std::atomic<bool> awaited_{false};  ///< the pacer sleeps on done_
   std::atomic<bool> released_{false};
   std::atomic<bool> exiled_{false};
   std::atomic<bool> stop_{false};
-  pid_t tid_ = 0;
-  std::thread thread_;
+  std::mutex work_;  ///< for who is off the CPU in the middle of a job, as the other one is not
+  std::array<Worker, 2> workers_;
 };
 
 }  // namespace pystrobe::remote

@@ -122,7 +122,7 @@ Result<std::optional<EndReason>> SamplingRun::Step(const std::atomic<bool>& stop
 
   NextTick(now, deadlines_.next() + deadlines_.period());
   tick_.at = deadlines_.next();
-  pauser_.ExpectNext(deadlines_.Ahead(1));
+  pauser_.ExpectNext(deadlines_.Ahead(1), deadlines_.Ahead(2));
   ticks_.Start(tick_);
   now = MonotonicNow();
   CountLost(deadlines_.Advance(now));
@@ -141,7 +141,7 @@ void SamplingRun::StartAhead(Nanoseconds now) {
     const Nanoseconds at = deadlines_.Ahead(ahead_);
     if (at > now + kHorizon || !ticks_.StartAhead(at)) break;
   }
-  if (ahead_ > 0) pauser_.ExpectNext(deadlines_.Ahead(ahead_));
+  if (ahead_ > 0) pauser_.ExpectNext(deadlines_.Ahead(ahead_), deadlines_.Ahead(ahead_ + 1));
 }
 
 Result<std::optional<EndReason>> SamplingRun::TakeOver() {
@@ -196,7 +196,7 @@ Result<std::optional<EndReason>> SamplingRun::MakeUpFor(const Missed& missed) {
   CountLost(missed.count - 1);
   ++quality_.retries;
   NextTick(MonotonicNow(), missed.due_by);
-  pauser_.ExpectNext(deadlines_.next());
+  pauser_.ExpectNext(deadlines_.next(), deadlines_.Ahead(1));
   ticks_.Start(tick_);
   TickOutcome outcome = ticks_.Finish();
   outcome.held += missed.held;

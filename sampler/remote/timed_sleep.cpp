@@ -10,7 +10,7 @@ void TimedSleep::Expect(Nanoseconds at) {
 }
 
 bool TimedSleep::WakeFor(Nanoseconds at) {
-  in_vain_ = 0;
+  NoteNeeded();
   if (wakes_at() <= at) return false;
   Wake();
   return true;
@@ -22,10 +22,10 @@ void TimedSleep::PassExpected(Nanoseconds now) {
   if (Nanoseconds at = expected_.load(); at <= now) expected_.compare_exchange_strong(at, kNever);
 }
 
-bool TimedSleep::Sleep(Nanoseconds until, Nanoseconds patience, FunctionRef<bool()> has_news) {
+bool TimedSleep::Sleep(Nanoseconds until, FunctionRef<bool()> has_news) {
   wakes_at_.store(until);
   // Who gives it something to do after this finds it asleep.
-  const bool woken = !has_news() && SleepUntilWoken(until == kNever ? kNever : until + patience);
+  const bool woken = !has_news() && SleepUntilWoken(until);
   wakes_at_.store(Nanoseconds::zero());
   return woken;
 }

@@ -29,21 +29,24 @@ class TimedSleep {
   /// Something may be needed at `at`. It heeds this when it goes to sleep next: what it is to do
   /// before, if anything, is what must find it awake, or wake it.
   void Expect(Nanoseconds at);
+  /// It is needed, as was expected or not.
+  void NoteNeeded() { in_vain_ = 0; }
   /// It is needed: something has been given to it for `at`. Wakes it where it does not wake by
   /// itself until then: true where it had to be woken.
   bool WakeFor(Nanoseconds at);
   void Wake();
-  /// Of itself; zero: it is awake.
+  /// Of itself; zero: it is awake. [any thread]
   Nanoseconds wakes_at() const { return wakes_at_.load(); }
 
-  // [the thread that sleeps]
-  /// kNever: nothing is.
+  /// kNever: nothing is. [any thread]
   Nanoseconds expected() const { return expected_.load(); }
-  /// What was expected until `now` is over.
+  /// What was expected until `now` is over. [any thread]
   void PassExpected(Nanoseconds now);
+
+  // [the thread that sleeps]
   /// Until `until`, unless `has_news` says that there is something to do before. True where it was
-  /// woken. `patience`: for how much longer, where another timer is to end the sleep.
-  bool Sleep(Nanoseconds until, Nanoseconds patience, FunctionRef<bool()> has_news);
+  /// woken.
+  bool Sleep(Nanoseconds until, FunctionRef<bool()> has_news);
 
  private:
   pid_t tid_ = 0;

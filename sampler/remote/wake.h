@@ -4,9 +4,6 @@
 #pragma once
 
 #include <sys/types.h>
-#include <time.h>
-
-#include <atomic>
 
 #include "profiler/base/clock.h"
 
@@ -28,32 +25,5 @@ bool SleepUntilWoken(Nanoseconds until);
 
 /// [any thread]
 void WakeThread(pid_t tid);
-
-/// A one-shot timer that ends SleepUntilWoken, which gives false then. It does not take the place
-/// of that one's own end: as another signal of the kind may be pending already, and for nothing, it
-/// may be lost. But where several are set beforehand the CPU's clock is not set anew for each,
-/// which on a virtual machine costs microseconds.
-class WakeTimer {
- public:
-  WakeTimer() = default;
-  ~WakeTimer();
-  WakeTimer(const WakeTimer&) = delete;
-  WakeTimer& operator=(const WakeTimer&) = delete;
-
-  /// Ends the calling thread's sleep, always the same thread's, at `at` (CLOCK_MONOTONIC). False
-  /// where the kernel has granted no timer, and it is not asked again: each takes one of the user's
-  /// pending signals (RLIMIT_SIGPENDING). [that thread]
-  bool Set(Nanoseconds at);
-  /// [any thread]
-  void Cancel();
-  /// To what it was set last; zero: cancelled since, or never set. [the thread of Set]
-  Nanoseconds at() const { return at_.load(); }
-
- private:
-  timer_t timer_{};
-  std::atomic<Nanoseconds> at_{Nanoseconds::zero()};
-  std::atomic<bool> made_{false};
-  bool refused_ = false;
-};
 
 }  // namespace pystrobe::remote

@@ -156,20 +156,20 @@ TEST(Pauser, TakesTimeAtLowRatesAndDoesNotWaver) {
   EXPECT_FALSE(takes_time_every(4.9));
 }
 
-// Somebody keeps taking the CPU away, by moving the probe off it and back.
+// Somebody keeps taking the CPU away, by moving the probe's threads off it and back.
 TEST_F(PauserTest, WhatTheProbeLosesIsCopiedAgainAndCounted) {
   Pauser pauser(PauseMode::kPreempt);
   CopyJob& job = NewJob(cpu_);
   if (CopyHeld(pauser, job, cpu_).held && sched_getcpu() == cpu_) GTEST_SKIP() << "one CPU only";
   pauser.ExpectEvery(seconds(1));
-  const pid_t probe = testing::ThreadOfOurs("probe");
-  ASSERT_GT(probe, 0);
+  const auto threads = testing::ThreadsOfOurs("probe");
+  ASSERT_GE(threads.size(), 2U);
   std::atomic<bool> stop{false};
   const int elsewhere = sched_getcpu();
   std::thread mover([&] {
     while (!stop) {
-      EXPECT_TRUE(PinTo(probe, elsewhere));
-      EXPECT_TRUE(PinTo(probe, cpu_));
+      for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(PinTo(threads[i], elsewhere));
+      for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(PinTo(threads[i], cpu_));
     }
   });
   uint32_t most_holds = 0;

@@ -3,10 +3,11 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
+#include <string>
 #include <thread>
 
 #include "sampler/remote/promptness.h"
@@ -20,22 +21,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Nanoseconds kPatience = seconds(10);
-
-/// While it lives, this process may have no more signals pending, and no timers.
-class NoPendingSignals {
- public:
-  NoPendingSignals() {
-    EXPECT_EQ(getrlimit(RLIMIT_SIGPENDING, &before_), 0);
-    const rlimit none{0, before_.rlim_max};
-    EXPECT_EQ(setrlimit(RLIMIT_SIGPENDING, &none), 0);
-  }
-  ~NoPendingSignals() { setrlimit(RLIMIT_SIGPENDING, &before_); }
-  NoPendingSignals(const NoPendingSignals&) = delete;
-  NoPendingSignals& operator=(const NoPendingSignals&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 class ProbeTest : public ::testing::Test {
  protected:
@@ -143,7 +128,7 @@ TEST_F(ProbeTest, WhatIsWithdrawnDoesNotRun) {
   EXPECT_EQ(copies_[2].job.began, Nanoseconds::zero());
 }
 
-// A timer that was taken back may have fired all the same.
+// What was to wake for it may wake all the same.
 TEST_F(ProbeTest, NoJobRunsOnTheTimeOfAWithdrawnOne) {
   for (int i = 0; i < 300; ++i) {
     CopyJob& late = NewJob();
@@ -159,7 +144,6 @@ TEST_F(ProbeTest, NoJobRunsOnTheTimeOfAWithdrawnOne) {
   }
 }
 
-// The timers of some have been cancelled meanwhile, and have to be set again.
 TEST_F(ProbeTest, WhatIsWithdrawnAndSubmittedAgainIsOnTime) {
   constexpr int kJobs = 3;
   Nanoseconds least_late[kJobs];
@@ -173,7 +157,7 @@ TEST_F(ProbeTest, WhatIsWithdrawnAndSubmittedAgainIsOnTime) {
     };
     submit();
     probe_->Remind();
-    std::this_thread::sleep_for(milliseconds(2));  // it has set all timers, and sleeps
+    std::this_thread::sleep_for(milliseconds(2));  // it sleeps
     EXPECT_EQ(probe_->Withdraw(Nanoseconds::zero(), kJobs), kJobs);
     submit();
     ASSERT_TRUE(probe_->Wait(kPatience));
@@ -183,21 +167,6 @@ TEST_F(ProbeTest, WhatIsWithdrawnAndSubmittedAgainIsOnTime) {
   }
   for (const Nanoseconds late : least_late) {
     EXPECT_LT(late, std::chrono::microseconds(500)) << "once in ten the machine may not delay it";
-  }
-}
-
-TEST_F(ProbeTest, WithoutTimersJobsRunAtTheirTimesAllTheSame) {
-  const NoPendingSignals none;
-  const Nanoseconds start = MonotonicNow();
-  probe_->Submit(NewJob(), {});
-  for (int i = 1; i <= 4; ++i) {
-    ASSERT_TRUE(probe_->Submit(NewJob(), start + i * milliseconds(5)));
-  }
-  ASSERT_TRUE(probe_->Wait(kPatience));
-  for (int i = 0; i <= 4; ++i) {
-    const CopyJob& job = copies_[static_cast<size_t>(i)].job;
-    EXPECT_TRUE(job.read_ok);
-    EXPECT_GE(job.began, start + i * milliseconds(5)) << i;
   }
 }
 
@@ -231,7 +200,7 @@ TEST_F(ProbeTest, IsNotWokenForWhatItExpects) {
   CopyJob &first = NewJob(), &expected = NewJob(), &unexpected = NewJob();
   std::this_thread::sleep_for(milliseconds(5));  // it is asleep then
   const Nanoseconds at = MonotonicNow() + milliseconds(500);
-  probe_->Expect(at);
+  probe_->Expect(at, TimedSleep::kNever);
   probe_->Submit(first, {});
   EXPECT_TRUE(first.woken_for);
   ASSERT_TRUE(probe_->Wait(kPatience));
@@ -246,11 +215,53 @@ TEST_F(ProbeTest, IsNotWokenForWhatItExpects) {
   ASSERT_TRUE(probe_->Wait(kPatience));
 }
 
+TEST_F(ProbeTest, IsNotWokenForWhatFollowsThatEither) {
+  CopyJob &first = NewJob(), &expected = NewJob(), &following = NewJob();
+  std::this_thread::sleep_for(milliseconds(5));  // it is asleep then
+  const Nanoseconds at = MonotonicNow() + milliseconds(200), then = at + milliseconds(200);
+  probe_->Expect(at, then);
+  probe_->Submit(first, {});
+  EXPECT_TRUE(first.woken_for);
+  ASSERT_TRUE(probe_->Wait(kPatience));
+  for (CopyJob* job : {&expected, &following}) {
+    const Nanoseconds when = job == &expected ? at : then;
+    std::this_thread::sleep_for(milliseconds(5));
+    probe_->Submit(*job, when);
+    EXPECT_FALSE(job->woken_for);
+    ASSERT_TRUE(probe_->Wait(kPatience));
+    EXPECT_GE(job->began, when);
+  }
+}
+
+// So that the CPU's clock need not be set as one of them goes to sleep.
+TEST_F(ProbeTest, ItsThreadsTakeTurns) {
+  const auto threads = testing::ThreadsOfOurs("probe");
+  ASSERT_GE(threads.size(), 2U);
+  const auto cpu_of = [&](size_t i) {
+    const auto stat = ReadSmallFile(fmt::format("/proc/self/task/{}/schedstat", threads.at(i)));
+    return std::stoull(stat.value());
+  };
+  std::this_thread::sleep_for(milliseconds(5));  // both are asleep then
+  const Nanoseconds at = MonotonicNow() + milliseconds(100);
+  probe_->Expect(at, at + milliseconds(1));
+  for (int i = 0; i < 2; ++i) {  // either is woken once
+    probe_->Submit(NewJob(), {});
+    ASSERT_TRUE(probe_->Wait(kPatience));
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  const std::array before{cpu_of(0), cpu_of(1)};
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(probe_->Submit(NewJob(), at + i * milliseconds(1)));
+  ASSERT_TRUE(probe_->Wait(kPatience));
+  const std::array used{cpu_of(0) - before[0], cpu_of(1) - before[1]};
+  EXPECT_GT(4 * std::min(used[0], used[1]), std::max(used[0], used[1]));
+}
+
 TEST_F(ProbeTest, IsNotAwakeForEverForWhatDoesNotCome) {
   Nanoseconds next = MonotonicNow();
   const auto expect_in_vain = [&] {
     for (uint32_t i = 0; i <= TimedSleep::kMostInVain; ++i) {
-      probe_->Expect(next + milliseconds(7));  // said while it sleeps until the one before
+      // Said while it sleeps until the one before.
+      probe_->Expect(next + milliseconds(7), TimedSleep::kNever);
       std::this_thread::sleep_until(std::chrono::steady_clock::time_point(next + milliseconds(2)));
       next += milliseconds(5);
     }
@@ -285,7 +296,8 @@ TEST_F(ProbeTest, MovesThePacerAwayFromWhereTheTargetWent) {
 TEST_F(ProbeTest, GoesBackWhereItWasMoved) {
   const int elsewhere = AnotherCpu();
   if (elsewhere < 0) GTEST_SKIP() << "one CPU only";
-  ASSERT_TRUE(PinTo(testing::ThreadOfOurs("probe"), elsewhere));
+  const auto threads = testing::ThreadsOfOurs("probe");
+  for (size_t i = 0; i < 2; ++i) ASSERT_TRUE(PinTo(threads.at(i), elsewhere));
   CopyJob &moved = NewJob(), &next = NewJob();
   probe_->Submit(moved, {});
   ASSERT_TRUE(probe_->Wait(kPatience));

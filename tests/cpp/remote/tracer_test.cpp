@@ -212,7 +212,7 @@ TEST_F(RealTimeTracerTest, GoesBackWhereItWasMoved) {
     return cpu;
   };
   EXPECT_EQ(copied_on(), childs_cpu_);
-  ASSERT_TRUE(PinTo(testing::ThreadOfOurs("tracer"), own_cpu_));
+  ASSERT_TRUE(PinTo(testing::ThreadsOfOurs("tracer").at(0), own_cpu_));
   copied_on();  // it may notice by this one only
   EXPECT_EQ(copied_on(), childs_cpu_);
 }

@@ -6,22 +6,25 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <string_view>
+#include <vector>
 
 #include "profiler/base/proc.h"
 
 namespace pystrobe::testing {
 
-/// The one of this process' threads that the kernel knows by this name; -1: there is none. Of
-/// several the youngest: one that was joined may be listed for a moment still.
-inline pid_t ThreadOfOurs(std::string_view name) {
+/// Those of this process' threads that the kernel knows by this name, the youngest first: who was
+/// joined may be listed for a moment still.
+inline std::vector<pid_t> ThreadsOfOurs(std::string_view name) {
+  std::vector<pid_t> found;
   const auto tasks = ListTasks(getpid());
-  if (!tasks) return -1;
-  pid_t found = -1;
+  if (!tasks) return found;
   for (const pid_t tid : *tasks) {
     const auto comm = ReadSmallFile(fmt::format("/proc/self/task/{}/comm", tid));
-    if (comm && *comm == fmt::format("{}\n", name)) found = std::max(found, tid);
+    if (comm && *comm == fmt::format("{}\n", name)) found.push_back(tid);
   }
+  std::ranges::sort(found, std::greater());
   return found;
 }
 
