@@ -34,18 +34,18 @@ class Turn:
 
 
 def turns(tool: tools.Tool, request: tools.Request, target: Running, cpu: int) -> list[Turn]:
-    """As many as there is time for in a run of the tool, which is pinned to a CPU that is not the
-    target's.
+    """As many as there is time for in a run of the tool, one at least. It is pinned to a CPU that
+    is not the target's.
 
     :raises ToolError: the tool failed, or it cannot be stopped without stopping the target.
     """
     run = Run(tool, request, cpu)
     pid = run.process.pid
     end = time.perf_counter() + request.seconds - 1
-    made = []
+    made: list[Turn] = []
     try:
         before = speed_without(pid, target)
-        while time.perf_counter() < end:
+        while not made or time.perf_counter() < end:
             during, run_delay, used = turn_with(pid, target)
             after = speed_without(pid, target)
             made.append(Turn((before + after) / 2 / during, run_delay, used))
