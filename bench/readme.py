@@ -27,9 +27,9 @@ PYTHON = "3.13"
 RATES = (100.0, 1000.0, 10000.0)
 
 
-def rows_of(experiment: str) -> list[Row]:
+def rows_of(experiment: str, folder: str = "results") -> list[Row]:
     """Of the newest file that has it; their names begin with the date."""
-    for file in sorted((BENCH / "results").glob("20*.json"), reverse=True):
+    for file in sorted((BENCH / folder).glob("20*.json"), reverse=True):
         experiments = json.loads(file.read_text()).get("experiments", {})
         if experiment in experiments:
             rows: list[Row] = experiments[experiment]["rows"]
@@ -81,15 +81,15 @@ def named(tool: str) -> str:
     return "nothing, for the noise" if tool == "none" else tool
 
 
-def tools_by_build(rows: Sequence[Row]) -> list[tuple[str, str]]:
+def tools_by_build(rows: Sequence[Row], builds: Sequence[str]) -> list[tuple[str, str]]:
     pairs = dict.fromkeys((row["tool"], row["build"]) for row in rows)
-    return [pair for build in (PYTHON, "3.15") for pair in pairs if pair[1] == build]
+    return [pair for build in builds for pair in pairs if pair[1] == build]
 
 
 def stacks() -> Table:
     towers, chains = rows_of("stacks"), rows_of("depths")
     rows = []
-    for tool, build in tools_by_build(towers):
+    for tool, build in tools_by_build(towers, (PYTHON, "3.15")):
         who = {"tool": tool, "build": build}
         tower = [find(towers, **who, asked=rate, pinned=True) for rate in RATES[1:]]
         chain = [find(chains, **who, asked=rate) for rate in RATES[1:]]
@@ -113,14 +113,14 @@ def stacks() -> Table:
     return table_of(rows)
 
 
-def slowdown() -> Table:
-    measured = rows_of("slowdown")
+def slowdown(folder: str, builds: Sequence[str], form: str) -> Table:
+    measured = rows_of("slowdown", folder)
     rows = []
-    for tool, build in tools_by_build(measured):
+    for tool, build in tools_by_build(measured, builds):
         at = {rate: find(measured, tool=tool, build=build, asked=rate) for rate in RATES}
         rows.append(
             {"": named(tool), "Python": build}
-            | {f"{rate:,.0f} Hz": spread(row, "slow") for rate, row in at.items()}
+            | {f"{rate:,.0f} Hz": spread(row, "slow", form) for rate, row in at.items()}
             | {
                 "kept waiting at 1,000 Hz": figure(at[1000.0], "run_delay_percent", "{:.2g} %"),
                 "own CPU": figure(at[1000.0], "cpu_percent", "{:.1f} %"),
@@ -265,7 +265,8 @@ def traced(workload: str, tools: Sequence[str]) -> Table:
 
 TABLES: dict[str, Callable[[], Table]] = {
     "stacks": stacks,
-    "slowdown": slowdown,
+    "slowdown": lambda: slowdown("results", (PYTHON, "3.15"), "{:.2f}"),
+    "slowdown_elsewhere": lambda: slowdown("results/elsewhere", ("3.12",), "{:.3f}"),
     "several": several,
     "native": native,
     "scripts": scripts,
