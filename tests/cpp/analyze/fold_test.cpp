@@ -6,6 +6,7 @@
 
 #include "profiler/analyze/profile.h"
 #include "tests/cpp/support/memory_recording.h"
+#include "tests/cpp/support/units.h"
 
 namespace pystrobe {
 namespace {
@@ -13,11 +14,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kMs;
 using testing::MakeStack;
 using testing::MakeThread;
 using testing::MemoryRecording;
-
-constexpr uint64_t kMs = 1'000'000;
 
 /// A busy main thread and a waiting worker, 1 ms samples.
 class FoldTest : public ::testing::Test {
@@ -31,7 +31,7 @@ class FoldTest : public ::testing::Test {
   }
 
   void Busy(int64_t time_ms, StackId stack) {
-    recording_.Add({.time_ns = time_ms * int64_t{kMs},
+    recording_.Add({.time_ns = time_ms * kMs,
                     .wall_ns = kMs,
                     .cpu_ns = kMs - 1000,
                     .thread = main_,
@@ -40,8 +40,8 @@ class FoldTest : public ::testing::Test {
   }
 
   void Idle(int64_t time_ms, uint32_t count) {
-    recording_.Add({.time_ns = time_ms * int64_t{kMs},
-                    .wall_ns = kMs * count,
+    recording_.Add({.time_ns = time_ms * kMs,
+                    .wall_ns = uint64_t{kMs} * count,
                     .thread = worker_,
                     .stack = wait_,
                     .count = count,
@@ -117,8 +117,8 @@ TEST_F(FoldTest, ARangeHasOfEachThreadWhatLiesInIt) {
   Busy(101, run_);
   const auto part_of = [&](int64_t since_ms, int64_t until_ms) {
     return MustFold({.thread = {},
-                     .since_ns = since_ms * int64_t{kMs},
-                     .until_ns = until_ms * int64_t{kMs},
+                     .since_ns = since_ms * kMs,
+                     .until_ns = until_ms * kMs,
                      .include_idle = true})
         .total;
   };
@@ -168,7 +168,7 @@ TEST(PartOf, ADeadlineBelongsToTheInstantItEnds) {
 
 TEST_F(FoldTest, TimeBeforeAThreadsFirstLookIsToldApart) {
   Busy(1, kEmptyStack);
-  Sample unseen{.time_ns = 500 * int64_t{kMs},
+  Sample unseen{.time_ns = 500 * kMs,
                 .wall_ns = 400 * kMs,
                 .thread = worker_,
                 .count = 400,
@@ -205,7 +205,7 @@ TEST_F(FoldTest, AProgramThatOnlyWaitsIsShown) {
 TEST_F(FoldTest, WhatThreadsNotSampledUsedIsNoThread) {
   Idle(500, 500);
   const ThreadIndex none = MakeThread(recording_.mutable_tables(), 0, "threads not sampled");
-  recording_.Add({.time_ns = 500 * int64_t{kMs},
+  recording_.Add({.time_ns = 500 * kMs,
                   .cpu_ns = 9 * kMs,
                   .thread = none,
                   .count = 0,
@@ -222,7 +222,7 @@ TEST_F(FoldTest, AThreadIsJudgedByItsOwnLifetime) {
   for (int64_t ms = 1; ms <= 1000; ++ms) Busy(ms, run_);
   // Lives for ten looks of a thousand; one of them shows it running, and hardly charged so far.
   Idle(500, 9);
-  recording_.Add({.time_ns = 501 * int64_t{kMs},
+  recording_.Add({.time_ns = 501 * kMs,
                   .wall_ns = kMs,
                   .cpu_ns = 50'000,
                   .thread = worker_,
@@ -277,15 +277,14 @@ TEST_F(FoldTest, LongThreadListsAreCutInMessages) {
 
 TEST_F(FoldTest, ARangeTakesTheSamplesThatEndInIt) {
   for (int64_t ms = 1; ms <= 10; ++ms) Busy(ms, run_);
-  const Profile part =
-      MustFold({.thread = {}, .since_ns = 2 * int64_t{kMs}, .until_ns = 5 * int64_t{kMs}});
+  const Profile part = MustFold({.thread = {}, .since_ns = 2 * kMs, .until_ns = 5 * int64_t{kMs}});
   EXPECT_EQ(part.total.samples, 3U) << "those ending at 3, 4 and 5 ms";
-  EXPECT_EQ(part.since_ns, 2 * int64_t{kMs});
-  EXPECT_EQ(part.until_ns, 5 * int64_t{kMs});
+  EXPECT_EQ(part.since_ns, 2 * kMs);
+  EXPECT_EQ(part.until_ns, 5 * kMs);
 
-  const Profile rest = MustFold({.thread = {}, .since_ns = 5 * int64_t{kMs}, .until_ns = {}});
+  const Profile rest = MustFold({.thread = {}, .since_ns = 5 * kMs, .until_ns = {}});
   EXPECT_EQ(rest.total.samples, 5U);
-  EXPECT_EQ(rest.until_ns, 10 * int64_t{kMs});
+  EXPECT_EQ(rest.until_ns, 10 * kMs);
   EXPECT_EQ(MustFold().total.samples, 10U);
 }
 
@@ -295,7 +294,7 @@ TEST_F(FoldTest, EmptyRangesAreRefused) {
   ASSERT_FALSE(backwards.has_value());
   EXPECT_EQ(backwards.error().code, ErrorCode::kInvalidArgument);
   const Result<Profile> after =
-      Fold(recording_, {.thread = {}, .since_ns = 2 * int64_t{kMs}, .until_ns = {}});
+      Fold(recording_, {.thread = {}, .since_ns = 2 * kMs, .until_ns = {}});
   ASSERT_FALSE(after.has_value());
   EXPECT_THAT(after.error().message, HasSubstr("ends at 0.001 s"));
 }

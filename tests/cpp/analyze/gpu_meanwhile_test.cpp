@@ -7,15 +7,16 @@
 #include <vector>
 
 #include "tests/cpp/support/memory_recording.h"
+#include "tests/cpp/support/units.h"
 
 namespace pystrobe {
 namespace {
 
+using testing::kMs;
 using testing::MakeStack;
 using testing::MakeThread;
 using testing::MemoryRecording;
 
-constexpr int64_t kMs = 1'000'000;
 // Of CLOCK_MONOTONIC, as the recording begins.
 constexpr int64_t kStart = 5'000 * kMs;
 

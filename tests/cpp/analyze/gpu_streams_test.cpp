@@ -5,18 +5,18 @@
 #include <gtest/gtest.h>
 
 #include "tests/cpp/support/gpu_example.h"
+#include "tests/cpp/support/units.h"
 
 namespace pystrobe {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::kMs;
 using testing::MakeGpuExample;
 using testing::MakeStack;
 using testing::MakeThread;
 using testing::MemoryRecording;
-
-constexpr int64_t kMs = 1'000'000;
 
 /// A millisecond of a thread, and what a GPU did.
 class StreamsTest : public ::testing::Test {

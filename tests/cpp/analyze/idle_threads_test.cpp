@@ -3,12 +3,14 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/cpp/support/units.h"
+
 namespace pystrobe::analyze {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
+using testing::kMs;
 
-constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kSecond = 1'000 * kMs;
 
 TEST(HardlyRan, MeansLessThanOnePercent) {

@@ -23,9 +23,10 @@ const volatile char* HalfLost() {
   return static_cast<const volatile char*>(pages);
 }
 
-/// How a process ends that does so; another one, as the handler stays.
+/// How a process ends that does so and reads lost pages as zeros; another one, as the handler
+/// stays.
 template <typename Function>
-int StatusOf(Function act) {
+int StatusWithHandler(Function act) {
   const pid_t process = fork();
   if (process == 0) {
     ReadLostPagesAsZeros();
@@ -38,7 +39,7 @@ int StatusOf(Function act) {
 }
 
 TEST(LostPagesTest, ReadAsZeros) {
-  const int status = StatusOf([] {
+  const int status = StatusWithHandler([] {
     const volatile char* file = HalfLost();
     _exit(file[kPage] == 0 && file[kPage - 1] == 'a' && file[2 * kPage - 1] == 0 ? 7 : 8);
   });
@@ -47,7 +48,7 @@ TEST(LostPagesTest, ReadAsZeros) {
 }
 
 TEST(LostPagesTest, AlsoInThreadsThatBlockSignals) {
-  const int status = StatusOf([] {
+  const int status = StatusWithHandler([] {
     const volatile char* file = HalfLost();
     StartThread("reading", [file] { _exit(file[kPage] == 0 ? 7 : 8); })->join();
   });
@@ -56,7 +57,7 @@ TEST(LostPagesTest, AlsoInThreadsThatBlockSignals) {
 }
 
 TEST(LostPagesTest, AnotherReasonEndsTheProcess) {
-  const int status = StatusOf([] { raise(SIGBUS); });
+  const int status = StatusWithHandler([] { raise(SIGBUS); });
   ASSERT_TRUE(WIFSIGNALED(status)) << status;
   EXPECT_EQ(WTERMSIG(status), SIGBUS);
 }

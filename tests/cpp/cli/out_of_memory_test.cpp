@@ -27,7 +27,7 @@ void HoldByPtrace(pid_t child) {
 /// Watches a program that ends with status 7 after a moment, or when it gets SIGTERM with 8, and
 /// runs out of memory as `end` has it; the exit status.
 template <typename Function>
-int StatusOf(Function end) {
+int StatusWatching(Function end) {
   const pid_t process = fork();
   if (process == 0) {
     StopSignals signals;
@@ -53,11 +53,11 @@ int StatusOf(Function end) {
 }
 
 TEST(OutOfMemory, LetsTheProgramRunToItsEnd) {
-  EXPECT_EQ(StatusOf([](pid_t) { FailToAllocate(); }), 7);
+  EXPECT_EQ(StatusWatching([](pid_t) { FailToAllocate(); }), 7);
 }
 
 TEST(OutOfMemory, LetsGoWhomItHolds) {
-  EXPECT_EQ(StatusOf([](pid_t child) {
+  EXPECT_EQ(StatusWatching([](pid_t child) {
               HoldByPtrace(child);
               FailToAllocate();
             }),
@@ -65,7 +65,7 @@ TEST(OutOfMemory, LetsGoWhomItHolds) {
 }
 
 TEST(OutOfMemory, LetsGoWhomItHoldsWhenAnotherThreadWasFirst) {
-  EXPECT_EQ(StatusOf([](pid_t child) {
+  EXPECT_EQ(StatusWatching([](pid_t child) {
               HoldByPtrace(child);
               std::thread([] { FailToAllocate(); }).detach();
               std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -75,11 +75,11 @@ TEST(OutOfMemory, LetsGoWhomItHoldsWhenAnotherThreadWasFirst) {
 }
 
 TEST(OutOfMemory, AnotherThreadsEndsTheProcessAsWell) {
-  EXPECT_EQ(StatusOf([](pid_t) { std::thread([] { FailToAllocate(); }).join(); }), 7);
+  EXPECT_EQ(StatusWatching([](pid_t) { std::thread([] { FailToAllocate(); }).join(); }), 7);
 }
 
 TEST(OutOfMemory, SignalsStillReachTheProgram) {
-  EXPECT_EQ(StatusOf([](pid_t) {
+  EXPECT_EQ(StatusWatching([](pid_t) {
               std::thread([process = getpid()] {
                 std::this_thread::sleep_for(std::chrono::milliseconds(100));
                 kill(process, SIGTERM);

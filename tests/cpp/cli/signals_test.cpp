@@ -15,7 +15,7 @@ constexpr auto kAnotherStop = std::chrono::milliseconds(300);
 
 /// The wait status of a process that does `what`.
 template <typename What>
-int StatusOf(What what) {
+int StatusUnderSignals(What what) {
   const pid_t child = fork();
   if (child == 0) {
     StopSignals signals;
@@ -28,7 +28,7 @@ int StatusOf(What what) {
 }
 
 TEST(StopSignalsTest, TheSecondGivesUp) {
-  EXPECT_EQ(StatusOf([](StopSignals& signals) {
+  EXPECT_EQ(StatusUnderSignals([](StopSignals& signals) {
               raise(SIGINT);
               if (!signals.stop()) _exit(1);
               std::this_thread::sleep_for(kAnotherStop);
@@ -38,7 +38,7 @@ TEST(StopSignalsTest, TheSecondGivesUp) {
 }
 
 TEST(StopSignalsTest, TheSecondTakesTheShortcutAndTheThirdGivesUp) {
-  EXPECT_EQ(StatusOf([](StopSignals& signals) {
+  EXPECT_EQ(StatusUnderSignals([](StopSignals& signals) {
               raise(SIGINT);
               signals.OfferShortcut();
               raise(SIGINT);
@@ -55,7 +55,7 @@ TEST(StopSignalsTest, TheSecondTakesTheShortcutAndTheThirdGivesUp) {
 }
 
 TEST(StopSignalsTest, WhereSamplingEndedByItselfTheFirstTakesIt) {
-  EXPECT_EQ(StatusOf([](StopSignals& signals) {
+  EXPECT_EQ(StatusUnderSignals([](StopSignals& signals) {
               signals.OfferShortcut();
               raise(SIGINT);
               if (!signals.shortcut_taken()) _exit(1);

@@ -9,9 +9,9 @@
 namespace pystrobe::gpu {
 namespace {
 
-using testing::ElementsAre;
-using testing::EndsWith;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 
 TEST(CuptiNames, AreOfTheRuntimeThenOfTheDriverAndBefore) {
   EXPECT_THAT(CuptiNames(0, 13), ElementsAre("libcupti.so.13", "libcupti.so.12"));

@@ -29,18 +29,18 @@ thread_local uint64_t allocations = 0;
 namespace pystrobe::gpu {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 class Counted : public LaunchPath {
  public:
   LaunchOrigin Current() noexcept override { return {.path = ++calls}; }
   uint32_t calls = 0;
 };
-Counted path;
+Counted counted;
 
-class CuptiCollectorTest : public testing::Test {
+class CuptiCollectorTest : public ::testing::Test {
  protected:
-  CuptiCollectorTest() { path.calls = 0; }
+  CuptiCollectorTest() { counted.calls = 0; }
   ~CuptiCollectorTest() override { collector_->GiveBack(); }
 
   void Call(uint32_t id, CUpti_ApiCallbackSite site, CUresult result = CUDA_SUCCESS,
@@ -59,7 +59,7 @@ class CuptiCollectorTest : public testing::Test {
 
   uint64_t between_sites_ = 99;
   CuptiCollector* collector_ =
-      CuptiCollector::Take({.count = 1, .bytes = 4096, .spare = true}, path).value();
+      CuptiCollector::Take({.count = 1, .bytes = 4096, .spare = true}, counted).value();
 };
 
 TEST_F(CuptiCollectorTest, RemembersWhatLaunched) {
@@ -72,7 +72,7 @@ TEST_F(CuptiCollectorTest, RemembersWhatLaunched) {
 
 TEST_F(CuptiCollectorTest, OtherCallsAreNoLaunches) {
   Call(CUPTI_DRIVER_TRACE_CBID_cuEventRecord, CUPTI_API_ENTER);
-  EXPECT_EQ(path.calls, 0U);
+  EXPECT_EQ(counted.calls, 0U);
   EXPECT_EQ(collector_->ring().Find(5), std::nullopt);
 }
 
@@ -80,7 +80,7 @@ TEST_F(CuptiCollectorTest, WaitsAreNotedWithTheirPaths) {
   std::vector<HostWait> waits;
   const int64_t before = MonotonicNow().count();
   Call(CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize, CUPTI_API_ENTER);
-  EXPECT_EQ(path.calls, 0U);
+  EXPECT_EQ(counted.calls, 0U);
   Call(CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize, CUPTI_API_EXIT);
   const int64_t after = MonotonicNow().count();
   collector_->waits().Take(waits);
@@ -129,7 +129,7 @@ TEST_F(CuptiCollectorTest, CallbacksAllocateNothing) {
     CuptiCollector::OnBufferCompleted(nullptr, 0, buffer, size, 8);
   }
   EXPECT_EQ(allocations, before);
-  EXPECT_EQ(path.calls, 1'000U);
+  EXPECT_EQ(counted.calls, 1'000U);
   delete new int;
   EXPECT_GT(allocations, before) << "they are counted";
 }
@@ -138,7 +138,7 @@ TEST_F(CuptiCollectorTest, ForgetsWhatWasBefore) {
   Launch();
   EXPECT_NE(collector_->buffers().Lend(), nullptr);  // CUPTI ends with it
   collector_->GiveBack();
-  ASSERT_TRUE(CuptiCollector::Take({.count = 1, .bytes = 4096, .spare = true}, path));
+  ASSERT_TRUE(CuptiCollector::Take({.count = 1, .bytes = 4096, .spare = true}, counted));
   EXPECT_EQ(collector_->ring().Find(5), std::nullopt);
   EXPECT_THAT(collector_->launches().launches, ElementsAre(0, 0, 0, 0));
   EXPECT_NE(collector_->buffers().Lend(), nullptr);
@@ -152,7 +152,7 @@ TEST_F(CuptiCollectorTest, AChildOfForkIsNotAsked) {
     uint8_t* buffer = nullptr;
     size_t size = 1, most = 0;
     CuptiCollector::OnBufferRequested(&buffer, &size, &most);
-    _exit(path.calls == 0 && buffer == nullptr && size == 0 ? 0 : 1);
+    _exit(counted.calls == 0 && buffer == nullptr && size == 0 ? 0 : 1);
   }
   int status = -1;
   waitpid(child, &status, 0);

@@ -15,8 +15,8 @@
 namespace pystrobe::gpu {
 namespace {
 
-using testing::ElementsAre;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 thread_local uint32_t current = 1;
 
@@ -25,7 +25,7 @@ class ThreadsOwn : public LaunchPath {
   LaunchOrigin Current() noexcept override { return {.path = current}; }
 };
 
-class CuptiLaunchesTest : public testing::Test {
+class CuptiLaunchesTest : public ::testing::Test {
  protected:
   CuptiLaunchesTest() {
     driver_.Begin();

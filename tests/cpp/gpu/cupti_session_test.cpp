@@ -23,8 +23,8 @@
 namespace pystrobe::gpu {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 thread_local LaunchOrigin current;
 
@@ -37,7 +37,7 @@ class ThreadsOwn : public LaunchPath {
   }
 };
 
-class CuptiSessionTest : public testing::Test {
+class CuptiSessionTest : public ::testing::Test {
  protected:
   CuptiSessionTest() {
     driver_.Begin();

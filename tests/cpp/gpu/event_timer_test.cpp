@@ -12,11 +12,11 @@
 namespace pystrobe::gpu {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr int64_t kLong = 50'000'000;  // nanoseconds
 
-class EventTimerTest : public testing::Test {
+class EventTimerTest : public ::testing::Test {
  protected:
   MockDriver driver_;
 };

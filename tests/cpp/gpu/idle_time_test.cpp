@@ -8,13 +8,14 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/cpp/support/units.h"
+
 namespace pystrobe::gpu {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-
-constexpr int64_t kMs = 1'000'000;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::kMs;
 
 struct Charged {
   IdleCause cause;
@@ -29,7 +30,7 @@ void PrintTo(const Charged& charged, std::ostream* out) {
        << charged.to << ": " << charged.count << " in " << charged.total_ns << " ns";
 }
 
-class IdleTimeTest : public testing::Test {
+class IdleTimeTest : public ::testing::Test {
  protected:
   // From `begin_ns` to `end_ns`; launched at `launch_ns` on `path`.
   void Work(int64_t launch_ns, int64_t begin_ns, int64_t end_ns, uint32_t path,
@@ -110,7 +111,7 @@ TEST_F(IdleTimeTest, TheLongestAreKept) {
   Sums();
   std::vector<int64_t> lengths;
   for (const IdleGap& gap : idle_.gaps()) lengths.push_back((gap.length_ns() + 1) / kMs);
-  EXPECT_THAT(lengths, testing::UnorderedElementsAre(7, 5, 4));
+  EXPECT_THAT(lengths, ::testing::UnorderedElementsAre(7, 5, 4));
   idle_.Clear();
   EXPECT_THAT(idle_.gaps(), IsEmpty());
 }

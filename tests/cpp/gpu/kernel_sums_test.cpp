@@ -11,7 +11,7 @@
 namespace pystrobe::gpu {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 GpuWork Kernel(const char* name, int64_t begin, int64_t end, uint32_t path = 1) {
   return {.name = name,

@@ -50,10 +50,10 @@ TEST(LaunchCounts, ThreadsAddUp) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_THAT(counts.Sum().launches, testing::ElementsAre(0, 0, 80'000, 0));
+  EXPECT_THAT(counts.Sum().launches, ::testing::ElementsAre(0, 0, 80'000, 0));
   EXPECT_EQ(counts.Sum().failed, 8U);
   counts.Clear();
-  EXPECT_THAT(counts.Sum().launches, testing::Each(0));
+  EXPECT_THAT(counts.Sum().launches, ::testing::Each(0));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace pystrobe::gpu {
 namespace {
 
-class LaunchMomentsTest : public testing::Test {
+class LaunchMomentsTest : public ::testing::Test {
  protected:
   LaunchMoments moments_ = LaunchMoments::Make().value();
 };

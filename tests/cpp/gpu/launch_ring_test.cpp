@@ -12,7 +12,7 @@ namespace {
 
 constexpr LaunchOrigin kOrigin{.path = 5, .range = 3};
 
-class LaunchRingTest : public testing::Test {
+class LaunchRingTest : public ::testing::Test {
  protected:
   LaunchRing ring_ = LaunchRing::Make().value();
 };

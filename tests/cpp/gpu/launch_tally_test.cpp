@@ -14,13 +14,13 @@
 namespace pystrobe::gpu {
 namespace {
 
-using testing::Contains;
-using testing::Each;
-using testing::ElementsAre;
-using testing::Field;
-using testing::Pair;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::Pair;
 
-class LaunchTallyTest : public testing::Test {
+class LaunchTallyTest : public ::testing::Test {
  protected:
   void Add(uint32_t path, const char* name, WorkKind kind = WorkKind::kKernel,
            uint32_t context = 1) {
@@ -78,7 +78,7 @@ TEST_F(LaunchTallyTest, NamesOfWhichLittleDiffersAreToldApart) {
   for (int i = 0; i < 10; ++i) Add(1, (begin + std::to_string(i) + "middle" + end).c_str());
   for (int i = 0; i < 10; ++i) Add(1, std::to_string(i).c_str());
   EXPECT_EQ(Counts().size(), 20U);
-  EXPECT_THAT(Counts(), Each(Pair(testing::_, 1)));
+  EXPECT_THAT(Counts(), Each(Pair(::testing::_, 1)));
 }
 
 TEST_F(LaunchTallyTest, OfAPeriodBeforeNothingIsCounted) {
@@ -89,7 +89,7 @@ TEST_F(LaunchTallyTest, OfAPeriodBeforeNothingIsCounted) {
   tally_.Add(late, [] { return 0U; });
   EXPECT_THAT(Counts(), ElementsAre());
   Add(1, "add");
-  EXPECT_THAT(Counts(), ElementsAre(Pair(testing::_, 1)));
+  EXPECT_THAT(Counts(), ElementsAre(Pair(::testing::_, 1)));
 }
 
 TEST_F(LaunchTallyTest, WithoutRoomLaunchesAreCountedByKind) {

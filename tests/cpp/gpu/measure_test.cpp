@@ -13,9 +13,9 @@
 namespace pystrobe::gpu {
 namespace {
 
-using testing::Each;
-using testing::Ge;
-using testing::HasSubstr;
+using ::testing::Each;
+using ::testing::Ge;
+using ::testing::HasSubstr;
 
 class Work : public Workload {
  public:
@@ -31,7 +31,7 @@ class Work : public Workload {
   std::function<bool()> run_;
 };
 
-class MeasureTest : public testing::Test {
+class MeasureTest : public ::testing::Test {
  protected:
   MeasureTest() { driver_.Begin(); }
   ~MeasureTest() override { driver_.SetClock(1); }

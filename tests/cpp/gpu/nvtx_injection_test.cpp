@@ -24,13 +24,13 @@ extern "C" int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table);
 namespace pystrobe::gpu {
 namespace {
 
-using testing::ElementsAre;
-using testing::EndsWith;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::Pair;
 
 constexpr const char* kVariable = "NVTX_INJECTION64_PATH";
 
-class NvtxInjectionTest : public testing::Test {
+class NvtxInjectionTest : public ::testing::Test {
  protected:
   NvtxInjectionTest() {
     unsetenv(kVariable);

@@ -12,12 +12,12 @@
 namespace pystrobe::gpu {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::Pair;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
 
-class NvtxRangesTest : public testing::Test {
+class NvtxRangesTest : public ::testing::Test {
  protected:
   NvtxRangesTest() : ranges_(**NvtxRanges::OfThisProcess()), other_(ranges_.Domain("other")) {}
   ~NvtxRangesTest() override { EXPECT_EQ(ranges_.Pop(0), -1) << "it leaves nothing open"; }

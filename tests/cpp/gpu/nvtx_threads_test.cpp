@@ -18,11 +18,11 @@
 namespace pystrobe::gpu {
 namespace {
 
-using testing::ElementsAre;
-using testing::Pair;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::Pair;
+using ::testing::SizeIs;
 
-class NvtxThreadsTest : public testing::Test {
+class NvtxThreadsTest : public ::testing::Test {
  protected:
   NvtxThreadsTest() : ranges_(**NvtxRanges::OfThisProcess()) {}
   NvtxRanges& ranges_;

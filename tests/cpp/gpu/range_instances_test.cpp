@@ -9,7 +9,7 @@
 namespace pystrobe::gpu {
 namespace {
 
-class RangeInstancesTest : public testing::Test {
+class RangeInstancesTest : public ::testing::Test {
  protected:
   RangeInstancesTest() : instances_(*RangeInstances::Make()) { instances_.Clear(8); }
   void Pass(int count) {

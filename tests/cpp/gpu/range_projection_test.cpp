@@ -11,16 +11,16 @@
 namespace pystrobe::gpu {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 struct Place {
   uint32_t stream = 7;
   uint32_t device = 0;
 };
 
-class RangeProjectionTest : public testing::Test {
+class RangeProjectionTest : public ::testing::Test {
  protected:
   RangeProjectionTest() : instances_(*RangeInstances::Make()) {}
 

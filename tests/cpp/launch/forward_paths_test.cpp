@@ -7,12 +7,12 @@
 namespace pystrobe::launch {
 namespace {
 
-using testing::Eq;
-using testing::Optional;
+using ::testing::Eq;
+using ::testing::Optional;
 
 constexpr NodeNumber kNode{.sequence = 7, .thread = 1};
 
-class ForwardPathsTest : public testing::Test {
+class ForwardPathsTest : public ::testing::Test {
  protected:
   ForwardPaths paths_ = *ForwardPaths::Make();
 };

@@ -51,7 +51,7 @@ TEST(Tables, ThreadsThatChangeAreTold) {
   const ThreadIndex first = tables.AddThread({.tid = 7});
   const ThreadIndex second = tables.AddThread({.tid = 8});
   tables.RenameThread(first, tables.Intern("worker"));
-  EXPECT_THAT(tables.thread_changes(), testing::ElementsAre(first, second, first));
+  EXPECT_THAT(tables.thread_changes(), ::testing::ElementsAre(first, second, first));
   EXPECT_EQ(tables.text(tables.thread(first).name), "worker");
 }
 

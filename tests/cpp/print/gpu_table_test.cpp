@@ -7,31 +7,17 @@
 #include "profiler/print/report.h"
 #include "profiler/print/text.h"
 #include "tests/cpp/support/gpu_example.h"
+#include "tests/cpp/support/text_lines.h"
 
 namespace pystrobe::print {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::LinesOf;
+using testing::LineWith;
 using testing::MemoryRecording;
 using ::testing::Not;
-
-std::vector<std::string> LinesOf(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = text.find('\n', begin);
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
-}
-
-std::string LineWith(const std::string& text, std::string_view part) {
-  for (const std::string& line : LinesOf(text)) {
-    if (line.find(part) != std::string::npos) return line;
-  }
-  return "";
-}
 
 class GpuTableTest : public ::testing::Test {
  protected:

@@ -8,24 +8,16 @@
 #include "profiler/print/text.h"
 #include "tests/cpp/support/gpu_example.h"
 #include "tests/cpp/support/range_example.h"
+#include "tests/cpp/support/text_lines.h"
 
 namespace pystrobe::print {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::LinesOf;
 using testing::MemoryRecording;
 using ::testing::Not;
-
-std::vector<std::string> LinesOf(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = text.find('\n', begin);
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
-}
 
 class RangeTableTest : public ::testing::Test {
  protected:

@@ -6,6 +6,7 @@
 
 #include "profiler/print/table.h"
 #include "tests/cpp/support/memory_recording.h"
+#include "tests/cpp/support/units.h"
 
 namespace pystrobe::print {
 namespace {
@@ -13,12 +14,12 @@ namespace {
 using testing::FrameSpec;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kMs;
 using testing::MakeStack;
 using testing::MakeThread;
 using testing::MemoryRecording;
 using ::testing::Not;
 
-constexpr uint64_t kMs = 1'000'000;
 constexpr FrameSpec kModule{"<module>", 20, "/app/load.py", 1};
 constexpr FrameSpec kLine7{"load", 7, "/app/load.py", 5}, kLine9{"load", 9, "/app/load.py", 5};
 constexpr FrameSpec kInflate{"inflate", 0, "/lib/libz.so.1", 0, true};

@@ -5,35 +5,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "profiler/print/text.h"
 #include "tests/cpp/support/memory_recording.h"
+#include "tests/cpp/support/text_lines.h"
+#include "tests/cpp/support/units.h"
 
 namespace pystrobe::print {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::kMs;
+using testing::LinesOf;
+using testing::LineWith;
 using testing::MakeStack;
 using testing::MakeThread;
 using testing::MemoryRecording;
 using ::testing::Not;
-
-constexpr uint64_t kMs = 1'000'000;
-
-std::vector<std::string> LinesOf(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-std::string LineWith(const std::string& text, const std::string& word) {
-  for (const std::string& line : LinesOf(text)) {
-    if (line.find(word) != std::string::npos) return line;
-  }
-  return "";
-}
 
 class TableTest : public ::testing::Test {
  protected:

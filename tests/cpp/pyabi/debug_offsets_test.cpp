@@ -18,7 +18,7 @@
 namespace pystrobe::pyabi {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// The eight bytes at `offset`, to be changed.
 void Put(std::vector<std::byte>& bytes, size_t offset, uint64_t value) {

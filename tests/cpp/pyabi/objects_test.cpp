@@ -19,7 +19,7 @@
 namespace pystrobe::pyabi {
 namespace {
 
-using testing::IsEmpty;
+using ::testing::IsEmpty;
 using Items = std::vector<std::pair<Address, Address>>;
 
 /// Every layout there is a parser for.
@@ -371,7 +371,7 @@ TEST(Describe, AClassIsNotTakenForTheTypeWhoseNameItBears) {
     const Address fake = heap.Object(heap.Type("int", 1U << 9));
     const auto text = Describe(heap.memory(), layout, fake);
     ASSERT_TRUE(text);
-    EXPECT_THAT(*text, testing::StartsWith("<int at 0x"));
+    EXPECT_THAT(*text, ::testing::StartsWith("<int at 0x"));
   }
 }
 

@@ -14,13 +14,15 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr Address kCode = 0x7000, kOtherCode = 0x7100, kFrame = 0x1000;
+constexpr Address kOneCode = 0x7000, kOtherCode = 0x7100, kFrame = 0x1000;
 
-RawFrame FrameAt(Address address, Address code = kCode) { return {.frame = address, .code = code}; }
+RawFrame FrameAt(Address address, Address code = kOneCode) {
+  return {.frame = address, .code = code};
+}
 
 class RegionsTest : public ::testing::Test {
  protected:
-  std::vector<std::string> NamesAt(Address frame, Address code = kCode) {
+  std::vector<std::string> NamesAt(Address frame, Address code = kOneCode) {
     return regions_->NamesOf(regions_->Of(FrameAt(frame, code)));
   }
 
@@ -35,7 +37,7 @@ class RegionsTest : public ::testing::Test {
 
 TEST_F(RegionsTest, AreAFrames) {
   EXPECT_FALSE(regions_->any());
-  regions_->Enter(kFrame, kCode, "load");
+  regions_->Enter(kFrame, kOneCode, "load");
   EXPECT_TRUE(regions_->any());
   EXPECT_THAT(NamesAt(kFrame), ElementsAre("load"));
   EXPECT_THAT(NamesAt(kFrame + 8), IsEmpty());
@@ -46,15 +48,15 @@ TEST_F(RegionsTest, AreAFrames) {
 }
 
 TEST_F(RegionsTest, MayBeWithinEachOther) {
-  regions_->Enter(kFrame, kCode, "load");
-  regions_->Enter(kFrame, kCode, "parse");
+  regions_->Enter(kFrame, kOneCode, "load");
+  regions_->Enter(kFrame, kOneCode, "parse");
   EXPECT_THAT(NamesAt(kFrame), ElementsAre("load", "parse"));
   regions_->Leave(kFrame, "parse");
   EXPECT_THAT(NamesAt(kFrame), ElementsAre("load"));
 }
 
 TEST_F(RegionsTest, MayBeLeftInAnyOrder) {
-  for (const char* name : {"a", "b", "a", "c"}) regions_->Enter(kFrame, kCode, name);
+  for (const char* name : {"a", "b", "a", "c"}) regions_->Enter(kFrame, kOneCode, name);
   regions_->Leave(kFrame, "a");
   EXPECT_THAT(NamesAt(kFrame), ElementsAre("a", "b", "c")) << "the last of that name";
   regions_->Leave(kFrame, "unknown");
@@ -62,7 +64,7 @@ TEST_F(RegionsTest, MayBeLeftInAnyOrder) {
 }
 
 TEST_F(RegionsTest, WhatAFrameDidNotLeaveIsNotThatOfTheNextOne) {
-  regions_->Enter(kFrame, kCode, "left behind");
+  regions_->Enter(kFrame, kOneCode, "left behind");
   regions_->Enter(kFrame, kOtherCode, "new");
   EXPECT_THAT(NamesAt(kFrame, kOtherCode), ElementsAre("new"));
   regions_->Leave(kFrame, "new");
@@ -71,7 +73,7 @@ TEST_F(RegionsTest, WhatAFrameDidNotLeaveIsNotThatOfTheNextOne) {
 
 TEST_F(RegionsTest, AreNotedInFrames) {
   std::vector<RawFrame> frames = {FrameAt(1 << 4), FrameAt(2 << 4), FrameAt(3 << 4)};
-  regions_->Enter(2 << 4, kCode, "load");
+  regions_->Enter(2 << 4, kOneCode, "load");
   regions_->Note(frames);
   EXPECT_EQ(frames[0].region, 0);
   EXPECT_NE(frames[1].region, 0);
@@ -81,7 +83,7 @@ TEST_F(RegionsTest, AreNotedInFrames) {
 TEST_F(RegionsTest, ThousandsOfFramesAreKeptApart) {
   constexpr Address kMost = 8000;
   for (Address i = 1; i <= kMost; ++i) {
-    regions_->Enter(i * 64, kCode, fmt::format("{}", i % 100));
+    regions_->Enter(i * 64, kOneCode, fmt::format("{}", i % 100));
   }
   size_t found = 0;
   for (Address i = 1; i <= kMost; ++i) {
@@ -98,7 +100,7 @@ TEST_F(RegionsTest, ThousandsOfFramesAreKeptApart) {
 TEST_F(RegionsTest, TooManyNamesShareOne) {
   for (int i = 0; i < 5000; ++i) {
     const std::string name = fmt::format("request {}", i);
-    regions_->Enter(kFrame, kCode, name);
+    regions_->Enter(kFrame, kOneCode, name);
     const auto names = NamesAt(kFrame);
     ASSERT_EQ(names.size(), 1U);
     ASSERT_EQ(names[0], i < 4095 ? name : "(other regions)") << i;
@@ -114,7 +116,7 @@ TEST_F(RegionsTest, ThreadsHaveTheirOwn) {
       for (Address i = 0; i < 20'000; ++i) {
         const Address frame = (t << 20) + (i % 50 + 1) * 64;
         const std::string name = fmt::format("{} {}", t, i % 7);
-        regions_->Enter(frame, kCode, name);
+        regions_->Enter(frame, kOneCode, name);
         EXPECT_THAT(NamesAt(frame), ElementsAre(name));
         regions_->Leave(frame, name);
       }

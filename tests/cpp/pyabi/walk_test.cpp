@@ -14,7 +14,7 @@
 namespace pystrobe::pyabi {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 constexpr Address kStack = 0x10000;
 constexpr uint8_t kThread = 0, kGenerator = 1, kCStack = 3;

@@ -18,7 +18,8 @@ using pyabi::StackCopy;
 using pyabi::WalkResult;
 using pyabi::WalkStatus;
 
-constexpr uint8_t kThread = 0, kCStack = 3;
+// Owners of a frame.
+constexpr uint8_t kOfThread = 0, kOfCStack = 3;
 
 // A thread of 3.12 in memory of our own. Its evaluation loop runs twice, the inner run entered from
 // the frame kOuterFrame.
@@ -44,10 +45,10 @@ class TwoLoops {
     SetLoop(kThreadState + 32, 0, 0);
     SetLoop(kOuterLoop, kOuterFrame, kThreadState + 32);
     SetLoop(kInnerLoop, kInnerFrame, kOuterLoop);
-    SetFrame(kOuterEntry, 0, 0, kCStack);
-    SetFrame(kOuterFrame, kOuterEntry, 0xa0, kThread);
-    SetFrame(kInnerEntry, kOuterFrame, 0, kCStack);
-    SetFrame(kInnerFrame, kInnerEntry, 0xb0, kThread);
+    SetFrame(kOuterEntry, 0, 0, kOfCStack);
+    SetFrame(kOuterFrame, kOuterEntry, 0xa0, kOfThread);
+    SetFrame(kInnerEntry, kOuterFrame, 0, kOfCStack);
+    SetFrame(kInnerFrame, kInnerEntry, 0xb0, kOfThread);
   }
 
   void SetWord(Address at, uint64_t value) { std::memcpy(&memory_[at - kBase], &value, 8); }
@@ -146,7 +147,7 @@ TEST(StackPlan, WhatAnEarlierRunLeftIsNoStack) {
   EXPECT_FALSE(nothing.Settled());
 
   TwoLoops elsewhere;
-  elsewhere.SetFrame(TwoLoops::kInnerEntry, TwoLoops::kOuterEntry, 0, kCStack);
+  elsewhere.SetFrame(TwoLoops::kInnerEntry, TwoLoops::kOuterEntry, 0, kOfCStack);
   EXPECT_FALSE(elsewhere.Settled());
 
   TwoLoops same_loop;

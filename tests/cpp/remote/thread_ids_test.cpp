@@ -131,7 +131,7 @@ TEST_F(ThreadIdsTest, AFieldThatIsTheSameInAllIsNotTheTid) {
 TEST_F(ThreadIdsTest, AWrongGuessFromOneThreadIsMended) {
   std::vector<PyThread> threads = MakeThreads(720);
   for (const PyThread& thread : threads) memory_.Put(thread.pthread, 64, tids_[0]);
-  EXPECT_THAT(Resolve({threads[0]}), testing::ElementsAre(tids_[0]));
+  EXPECT_THAT(Resolve({threads[0]}), ::testing::ElementsAre(tids_[0]));
   EXPECT_THAT(Resolve(threads), UnorderedElementsAreArray(tids_));
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sampler/remote/thread_ledger.h"
+#include "tests/cpp/support/thread_ledger_fixture.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -17,7 +18,6 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Nanoseconds kStart = seconds(1000);
 constexpr Nanoseconds kLongest = milliseconds(100);
 constexpr uint64_t kClockTick = 10'000'000;
 
@@ -262,7 +262,7 @@ TEST(ThreadLedgerProperties, HoldOfAllHistories) {
     History history(seed);
     history.Run(static_cast<int>(1 + seed % 200));
     history.Check();
-    if (testing::Test::HasFailure()) FAIL() << "of the history with seed " << seed;
+    if (::testing::Test::HasFailure()) FAIL() << "of the history with seed " << seed;
   }
 }
 

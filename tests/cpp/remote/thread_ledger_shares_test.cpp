@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sampler/remote/thread_ledger.h"
+#include "tests/cpp/support/thread_ledger_fixture.h"
 
 namespace pystrobe::remote {
 namespace {
@@ -17,9 +18,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Nanoseconds kStart = seconds(1000);
 constexpr Nanoseconds kFirst = milliseconds(4), kSecond = milliseconds(20);
-constexpr StackId kFirstWork{1}, kSecondWork{2}, kNap{3};
+constexpr StackId kFirstWork{1}, kSecondWork{2}, kSleep{3};
 
 struct Time {
   Nanoseconds wall{}, cpu{};
@@ -46,7 +46,7 @@ class Program {
   }
 
   StackId stack() const { return phase_; }
-  bool awake() const { return phase_ != kNap; }
+  bool awake() const { return phase_ != kSleep; }
 
   std::map<StackId, Time> truth;
   SchedStat stat{0, 0, 1};
@@ -57,7 +57,7 @@ class Program {
       phase_ = kSecondWork;
       phase_end_ = now_ + kSecond;
     } else if (phase_ == kSecondWork) {
-      phase_ = kNap;
+      phase_ = kSleep;
       phase_end_ = now_ + milliseconds(10) + microseconds(random_() % 40'000);
     } else {
       phase_ = kFirstWork;
@@ -104,7 +104,7 @@ std::map<StackId, Time> Sampled(Program& program, Nanoseconds period, uint64_t t
   return sums;
 }
 
-class ThreadLedgerShares : public testing::TestWithParam<Nanoseconds> {};
+class ThreadLedgerShares : public ::testing::TestWithParam<Nanoseconds> {};
 
 // Within 3 %: of so many looks the standard deviation is below 1 %.
 TEST_P(ThreadLedgerShares, AreTrueHoweverShortTheVisits) {
@@ -121,8 +121,8 @@ TEST_P(ThreadLedgerShares, AreTrueHoweverShortTheVisits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Periods, ThreadLedgerShares,
-                         testing::Values(milliseconds(1), microseconds(3300), milliseconds(10),
-                                         milliseconds(50)),
+                         ::testing::Values(milliseconds(1), microseconds(3300), milliseconds(10),
+                                           milliseconds(50)),
                          [](const auto& period) {
                            return std::to_string(period.param.count() / 1000) + "us";
                          });

@@ -13,7 +13,7 @@ constexpr Address kOther = 0x3000;
 GilState HeldLastBy(Address tstate) { return {.last_holder = tstate, .locked = 0}; }
 GilState HeldBy(Address tstate) { return {.last_holder = tstate, .locked = 1}; }
 
-class LockDomainTest : public testing::Test {
+class LockDomainTest : public ::testing::Test {
  protected:
   // How many times the threads are listed while the lock looks like that at every look.
   int CountLists(const GilState& gil, bool refused = false) {

@@ -21,7 +21,7 @@ std::atomic<int> of_timer{0};
 std::atomic<int> not_ours{0};
 std::atomic<pid_t> receiver{0};
 
-void Count(int, siginfo_t* info, void*) {
+void CountAll(int, siginfo_t* info, void*) {
   receiver = gettid();
   ++(MayBeOurs(*info) ? signals : not_ours);
   if (IsOfTimer(*info)) ++of_timer;
@@ -36,11 +36,11 @@ void Burn(Nanoseconds cpu) {
   }
 }
 
-class CpuEventTest : public testing::TestWithParam<CpuSource> {
+class CpuEventTest : public ::testing::TestWithParam<CpuSource> {
  protected:
   CpuEventTest() {
     struct sigaction action{};
-    action.sa_sigaction = Count;
+    action.sa_sigaction = CountAll;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
     sigaction(kSignal, &action, &before_);
     signals = of_timer = not_ours = 0;
@@ -136,13 +136,14 @@ TEST_P(CpuEventTest, SaysWhichLimitIsMet) {
   const std::optional<Error> error = event ? event->lack() : event.error();
   ASSERT_EQ(error.has_value(), GetParam() != CpuSource::kPerf);
   if (!error) return;
-  EXPECT_THAT(error->message, testing::EndsWith("(see `ulimit -i`)"));
+  EXPECT_THAT(error->message, ::testing::EndsWith("(see `ulimit -i`)"));
 }
 
 TEST_P(CpuEventTest, LacksNothing) { EXPECT_FALSE(Start(gettid(), milliseconds(10)).lack()); }
 
 INSTANTIATE_TEST_SUITE_P(Sources, CpuEventTest,
-                         testing::Values(CpuSource::kPerf, CpuSource::kPerfUser, CpuSource::kTimer),
+                         ::testing::Values(CpuSource::kPerf, CpuSource::kPerfUser,
+                                           CpuSource::kTimer),
                          [](const auto& source) {
                            std::string name(CpuSourceName(source.param));
                            std::erase_if(name, [](char c) {

@@ -58,7 +58,7 @@ void FaultPages() {
 // Of 500; under a sanitizer signals wait for each other.
 constexpr int kEnough = 50;
 
-class EventLogTest : public testing::Test {
+class EventLogTest : public ::testing::Test {
  protected:
   void SetUp() override {
     struct sigaction action{};

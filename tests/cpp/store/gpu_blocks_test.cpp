@@ -24,6 +24,7 @@ namespace {
 
 using testing::AddGpuSpans;
 using testing::Contents;
+using testing::ErrorOfBlock;
 using ::testing::HasSubstr;
 using testing::MakeFile;
 using testing::MakeGpuExample;
@@ -38,7 +39,7 @@ std::string Canonical(const GpuRecord& record, const Tables& tables) {
   return testing::ToText(own) + testing::ToText(there);
 }
 
-std::string CanonicalOf(const StrobeFile& file) {
+std::string GpuOf(const StrobeFile& file) {
   return file.gpu() == nullptr ? "none" : Canonical(*file.gpu(), file.tables());
 }
 
@@ -145,7 +146,7 @@ TEST(StoredGpu, IsReadAsItWasWritten) {
     const auto file = OpenStrobe(Contents(writer.TakeFd()));
     ASSERT_TRUE(file) << file.error().message;
     EXPECT_EQ((*file)->cut_off(), "");
-    EXPECT_EQ(CanonicalOf(**file), Canonical(record, tables));
+    EXPECT_EQ(GpuOf(**file), Canonical(record, tables));
   }
 }
 
@@ -161,7 +162,7 @@ TEST(StoredGpu, MayBeLargerThanABlock) {
   const auto file = OpenStrobe(contents);
   ASSERT_TRUE(file) << file.error().message;
   EXPECT_EQ((*file)->cut_off(), "");
-  EXPECT_EQ(CanonicalOf(**file), Canonical(record, tables));
+  EXPECT_EQ(GpuOf(**file), Canonical(record, tables));
   EXPECT_GT(record.kernels.size() * 2'000, kMaxPayload);
   const auto cut = OpenStrobe(std::string_view(contents).substr(0, contents.size() / 2));
   ASSERT_TRUE(cut);
@@ -191,7 +192,7 @@ TEST(StoredGpu, SharesStacksWithSamplesAndLeavesTheirIdsAlone) {
   const auto file = OpenStrobe(Contents(writer.TakeFd()));
   ASSERT_TRUE(file) << file.error().message;
   EXPECT_EQ(testing::ReadSamples(**file), samples);
-  EXPECT_EQ(CanonicalOf(**file), Canonical(record, gpu_tables));
+  EXPECT_EQ(GpuOf(**file), Canonical(record, gpu_tables));
   EXPECT_EQ((*file)->gpu()->sums[0].stack, samples[2].stack);
 }
 
@@ -217,20 +218,8 @@ TEST(StoredGpu, OfAFileCutAtAnyByteIsTheLastWholeOne) {
     const auto file = OpenStrobe(std::string_view(contents).substr(0, size));
     ASSERT_TRUE(file) << file.error().message;
     const auto whole = std::ranges::count_if(ends, [size](size_t end) { return end <= size; });
-    ASSERT_EQ(CanonicalOf(**file), records[static_cast<size_t>(whole)]) << size;
+    ASSERT_EQ(GpuOf(**file), records[static_cast<size_t>(whole)]) << size;
   }
-}
-
-/// The error of a file with such a block; empty: it is read.
-std::string ReadError(const Columns& columns) {
-  StrobeWriter writer(MakeFile(""), "test.strobe");
-  EXPECT_TRUE(writer.Begin({}));
-  std::string contents = Contents(writer.TakeFd());
-  BlockPacker packer;
-  const auto block = packer.Pack(BlockType::kGpu, columns);
-  contents.append(block->begin(), block->end());
-  const auto file = OpenStrobe(contents);
-  return file ? "" : file.error().message;
 }
 
 TEST(StoredGpu, ThatMakesNoSenseIsRefused) {
@@ -242,7 +231,7 @@ TEST(StoredGpu, ThatMakesNoSenseIsRefused) {
     change(changed);
     Columns columns;
     EXPECT_TRUE(GpuEncoder(tables, changed).Encode(1 << 20, columns));
-    return ReadError(columns);
+    return ErrorOfBlock(BlockType::kGpu, columns);
   };
   constexpr StringId kNoString{1000};
   EXPECT_EQ(broken([](GpuRecord&) {}), "");
@@ -292,10 +281,10 @@ TEST(StoredGpu, ThatIsCutWithinAColumnIsRefused) {
     ASSERT_FALSE(columns[column].empty());
     // The last figure of quality is not there in older files.
     columns[column].resize(columns[column].size() - (column == kGpuQuality ? 2 : 1));
-    EXPECT_NE(ReadError(columns), "") << int{column};
+    EXPECT_NE(ErrorOfBlock(BlockType::kGpu, columns), "") << int{column};
     columns = whole;
     columns[column].push_back(0x80);
-    EXPECT_EQ(ReadError(columns).empty(), column == kGpuQuality) << int{column};
+    EXPECT_EQ(ErrorOfBlock(BlockType::kGpu, columns).empty(), column == kGpuQuality) << int{column};
   }
 }
 
@@ -303,15 +292,15 @@ TEST(StoredGpu, TakesNoMoreThanItsLimits) {
   Columns columns;
   columns[kGpuQuality].assign(13, 0);
   columns[kGpuDevices].assign(3 * kMaxGpuRows, 0);
-  EXPECT_EQ(ReadError(columns), "");
+  EXPECT_EQ(ErrorOfBlock(BlockType::kGpu, columns), "");
   columns[kGpuDevices].resize(3 * (kMaxGpuRows + 1));
-  EXPECT_THAT(ReadError(columns), HasSubstr("more GPUs than can be"));
+  EXPECT_THAT(ErrorOfBlock(BlockType::kGpu, columns), HasSubstr("more GPUs than can be"));
   columns[kGpuDevices].clear();
   for (const auto& [column, row] : {std::pair{kGpuUses, 3}, {kGpuIdles, 7}, {kGpuWaits, 4}}) {
     columns[column].assign(row * kMaxGpuRows, 0);
-    EXPECT_EQ(ReadError(columns), "");
+    EXPECT_EQ(ErrorOfBlock(BlockType::kGpu, columns), "");
     columns[column].resize(row * (kMaxGpuRows + 1));
-    EXPECT_THAT(ReadError(columns), HasSubstr("than can be"));
+    EXPECT_THAT(ErrorOfBlock(BlockType::kGpu, columns), HasSubstr("than can be"));
     columns[column].clear();
   }
   GpuRecord record;
@@ -394,12 +383,12 @@ TEST(StoredGpu, TakesNoMoreSpansThanItsLimit) {
        {kGpuSpanSums, kGpuSpanBegins, kGpuSpanTimes, kGpuSpanLaunches, kGpuSpanThreads}) {
     columns[column].assign(kMaxGpuSpans, 0);
   }
-  EXPECT_EQ(ReadError(columns), "");
+  EXPECT_EQ(ErrorOfBlock(BlockType::kGpu, columns), "");
   for (const GpuColumn column :
        {kGpuSpanSums, kGpuSpanBegins, kGpuSpanTimes, kGpuSpanLaunches, kGpuSpanThreads}) {
     columns[column].push_back(0);
   }
-  EXPECT_THAT(ReadError(columns), HasSubstr("more works of a GPU than can be"));
+  EXPECT_THAT(ErrorOfBlock(BlockType::kGpu, columns), HasSubstr("more works of a GPU than can be"));
 }
 
 // What samples have defined and what a GPU's record defines has room together.
@@ -471,7 +460,7 @@ TEST_P(RecordedGpu, MovesToMemoryWithTheSamples) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ((*read)->cut_off(), "");
   EXPECT_EQ(testing::ReadSamples(**read), samples);
-  EXPECT_EQ(CanonicalOf(**read), Canonical(record, gpu_tables));
+  EXPECT_EQ(GpuOf(**read), Canonical(record, gpu_tables));
 }
 
 INSTANTIATE_TEST_SUITE_P(AfterSteps, RecordedGpu, ::testing::Range(0, 8));
@@ -490,7 +479,7 @@ TEST(RecordedGpuAlone, MovesToMemory) {
   ASSERT_TRUE(recorder.Finish({}, {}));
   const auto read = StrobeFile::Open(recorder.TakeFd(), "test");
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(CanonicalOf(**read), Canonical(record, gpu_tables));
+  EXPECT_EQ(GpuOf(**read), Canonical(record, gpu_tables));
 }
 
 }  // namespace

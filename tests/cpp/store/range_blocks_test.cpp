@@ -23,6 +23,7 @@ namespace pystrobe::store {
 namespace {
 
 using testing::Contents;
+using testing::ErrorOfBlock;
 using ::testing::HasSubstr;
 using testing::MakeFile;
 using testing::MakeRangeExample;
@@ -37,7 +38,7 @@ std::string Canonical(const RangeRecord& record, const Tables& tables) {
   return testing::ToText(own) + testing::ToText(there);
 }
 
-std::string CanonicalOf(const StrobeFile& file) {
+std::string RangesOf(const StrobeFile& file) {
   return file.ranges() == nullptr ? "none" : Canonical(*file.ranges(), file.tables());
 }
 
@@ -105,7 +106,7 @@ TEST(StoredRanges, AreReadAsTheyWereWritten) {
     const auto file = OpenStrobe(FileOf(tables, record));
     ASSERT_TRUE(file) << file.error().message;
     EXPECT_EQ((*file)->cut_off(), "");
-    EXPECT_EQ(CanonicalOf(**file), Canonical(record, tables));
+    EXPECT_EQ(RangesOf(**file), Canonical(record, tables));
   }
 }
 
@@ -116,7 +117,7 @@ TEST(StoredRanges, MayBeLargerThanABlock) {
   const auto file = OpenStrobe(contents);
   ASSERT_TRUE(file) << file.error().message;
   EXPECT_EQ((*file)->cut_off(), "");
-  EXPECT_TRUE(CanonicalOf(**file) == Canonical(record, tables));
+  EXPECT_TRUE(RangesOf(**file) == Canonical(record, tables));
   EXPECT_GT(record.ranges.size() * 1'000, kMaxPayload);
   const auto cut = OpenStrobe(std::string_view(contents).substr(0, contents.size() / 2));
   ASSERT_TRUE(cut);
@@ -144,7 +145,7 @@ TEST(StoredRanges, StandBesideSamplesAndAGpu) {
   const auto file = OpenStrobe(Contents(writer.TakeFd()));
   ASSERT_TRUE(file) << file.error().message;
   EXPECT_EQ(testing::ReadSamples(**file), samples);
-  EXPECT_EQ(CanonicalOf(**file), Canonical(ranges, gpu_tables));
+  EXPECT_EQ(RangesOf(**file), Canonical(ranges, gpu_tables));
   ASSERT_NE((*file)->gpu(), nullptr);
   EXPECT_EQ((*file)->gpu()->sums.size(), gpu.sums.size());
 }
@@ -171,20 +172,8 @@ TEST(StoredRanges, OfAFileCutAtAnyByteAreTheLastWholeOnes) {
     const auto file = OpenStrobe(std::string_view(contents).substr(0, size));
     ASSERT_TRUE(file) << file.error().message;
     const auto whole = std::ranges::count_if(ends, [size](size_t end) { return end <= size; });
-    ASSERT_EQ(CanonicalOf(**file), records[static_cast<size_t>(whole)]) << size;
+    ASSERT_EQ(RangesOf(**file), records[static_cast<size_t>(whole)]) << size;
   }
-}
-
-/// The error of a file with such a block; empty: it is read.
-std::string ReadError(const Columns& columns) {
-  StrobeWriter writer(MakeFile(""), "test.strobe");
-  EXPECT_TRUE(writer.Begin({}));
-  std::string contents = Contents(writer.TakeFd());
-  BlockPacker packer;
-  const auto block = packer.Pack(BlockType::kRanges, columns);
-  contents.append(block->begin(), block->end());
-  const auto file = OpenStrobe(contents);
-  return file ? "" : file.error().message;
 }
 
 Columns EncodedExample() {
@@ -200,9 +189,9 @@ TEST(StoredRanges, ThatMakeNoSenseAreRefused) {
     Columns columns = EncodedExample();
     if (column != kRangeRows) columns[column].clear();
     for (const uint64_t value : values) AppendVarint(columns[column], value);
-    return ReadError(columns);
+    return ErrorOfBlock(BlockType::kRanges, columns);
   };
-  EXPECT_EQ(ReadError(EncodedExample()), "");
+  EXPECT_EQ(ErrorOfBlock(BlockType::kRanges, EncodedExample()), "");
   EXPECT_EQ(broken(kRangeRows, {5, 1, 0, 1, 1}), "") << "within the first";
   EXPECT_THAT(broken(kRangeRows, {6, 1, 0, 1, 1}), HasSubstr("name or parent"));
   EXPECT_THAT(broken(kRangeRows, {0, 100, 0, 1, 1}), HasSubstr("name or parent"));
@@ -224,7 +213,7 @@ TEST(StoredRanges, OpenAtTimesThatCannotBeAreRefused) {
     AppendVarint(columns[kRangeSpanEnds], ZigZag(end));
     AppendVarint(columns[kRangeSpanTimes], ZigZag(duration));
     AppendVarint(columns[kRangeSpanThreads], tid);
-    return ReadError(columns);
+    return ErrorOfBlock(BlockType::kRanges, columns);
   };
   constexpr auto kMost = std::numeric_limits<int64_t>::max();
   EXPECT_EQ(read(10, 10, 0), "");
@@ -249,10 +238,11 @@ TEST(StoredRanges, ThatAreCutWithinAColumnAreRefused) {
     Columns columns = whole;
     ASSERT_FALSE(columns[column].empty());
     columns[column].pop_back();
-    EXPECT_NE(ReadError(columns), "") << int{column};
+    EXPECT_NE(ErrorOfBlock(BlockType::kRanges, columns), "") << int{column};
     columns = whole;
     columns[column].push_back(0x80);
-    EXPECT_EQ(ReadError(columns).empty(), column == kRangeQuality) << int{column};
+    EXPECT_EQ(ErrorOfBlock(BlockType::kRanges, columns).empty(), column == kRangeQuality)
+        << int{column};
   }
 }
 
@@ -260,14 +250,15 @@ TEST(StoredRanges, TakeNoMoreThanTheirLimits) {
   Columns columns = EncodedExample();
   columns[kRangeStreams].clear();
   columns[kRangeRows].assign(5 * kMaxRanges, 0);
-  EXPECT_EQ(ReadError(columns), "");
+  EXPECT_EQ(ErrorOfBlock(BlockType::kRanges, columns), "");
   columns[kRangeRows].resize(5 * (kMaxRanges + 1));
-  EXPECT_THAT(ReadError(columns), HasSubstr("more ranges than can be"));
+  EXPECT_THAT(ErrorOfBlock(BlockType::kRanges, columns), HasSubstr("more ranges than can be"));
   columns = EncodedExample();
   columns[kRangeStreams].assign(7 * kMaxRanges, 0);
-  EXPECT_EQ(ReadError(columns), "");
+  EXPECT_EQ(ErrorOfBlock(BlockType::kRanges, columns), "");
   columns[kRangeStreams].resize(7 * (kMaxRanges + 1));
-  EXPECT_THAT(ReadError(columns), HasSubstr("more work in ranges than can be"));
+  EXPECT_THAT(ErrorOfBlock(BlockType::kRanges, columns),
+              HasSubstr("more work in ranges than can be"));
   columns = EncodedExample();
   const auto resize_spans = [&columns](size_t count) {
     for (size_t column = kRangeSpans; column <= kRangeSpanThreads; ++column) {
@@ -275,9 +266,10 @@ TEST(StoredRanges, TakeNoMoreThanTheirLimits) {
     }
   };
   resize_spans(kMaxRangeSpans);
-  EXPECT_EQ(ReadError(columns), "");
+  EXPECT_EQ(ErrorOfBlock(BlockType::kRanges, columns), "");
   resize_spans(kMaxRangeSpans + 1);
-  EXPECT_THAT(ReadError(columns), HasSubstr("more times of ranges than can be"));
+  EXPECT_THAT(ErrorOfBlock(BlockType::kRanges, columns),
+              HasSubstr("more times of ranges than can be"));
 }
 
 // What samples, a GPU's record and ranges define has room together.
@@ -396,7 +388,7 @@ TEST_P(RecordedRanges, MoveToMemoryWithTheSamples) {
   const auto read = StrobeFile::Open(recorder.TakeFd(), "test");
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(testing::ReadSamples(**read), samples);
-  EXPECT_EQ(CanonicalOf(**read), Canonical(record, own_tables));
+  EXPECT_EQ(RangesOf(**read), Canonical(record, own_tables));
 }
 
 INSTANTIATE_TEST_SUITE_P(AfterSteps, RecordedRanges, ::testing::Range(0, 6));

@@ -11,7 +11,9 @@
 #include <string>
 #include <string_view>
 
+#include "profiler/store/block.h"
 #include "profiler/store/strobe.h"
+#include "profiler/store/strobe_format.h"
 
 namespace pystrobe::testing {
 
@@ -51,6 +53,18 @@ inline std::string WithChecksum(std::string block) {
   const uLong checksum = ::crc32_z(0, rest, block.size() - 4);
   for (size_t i = 0; i < 4; ++i) block[i] = static_cast<char>(checksum >> 8 * i);
   return block;
+}
+
+/// The error of reading a file with such a block; empty if there is none.
+inline std::string ErrorOfBlock(store::BlockType type, const store::Columns& columns) {
+  store::StrobeWriter writer(MakeFile(""), "test.strobe");
+  EXPECT_TRUE(writer.Begin({}));
+  std::string contents = Contents(writer.TakeFd());
+  store::BlockPacker packer;
+  const auto block = packer.Pack(type, columns);
+  contents.append(block->begin(), block->end());
+  const auto file = OpenStrobe(contents);
+  return file ? "" : file.error().message;
 }
 
 /// All samples; a failure fails the test.

@@ -18,15 +18,13 @@
 #include "tests/cpp/support/memory_recording.h"
 #include "tests/cpp/trace/all_keys.h"
 #include "tests/cpp/trace/kept_chunk.h"
+#include "tests/cpp/trace/keys.h"
 
 namespace pystrobe::trace {
 namespace {
 
 using std::chrono::milliseconds;
 using testing::MemoryRecording;
-
-const char keys[] = "abcdefgh";
-Key KeyOf(char name) { return keys + (name - 'a'); }
 
 /// Functions are called by one letter.
 class Letters : public CallStream::Functions {
@@ -90,14 +88,14 @@ TEST(CallStream, EachCallAndItsEndIsAnEvent) {
   MemoryRecording recording;
   Streamed streamed(recording);
   ThreadTrace& trace = streamed.Begin();
-  trace.Enter(KeyOf('a'));
+  trace.Enter(KeyNamed('a'));
   for (int i = 0; i < 2; ++i) {
-    trace.Enter(KeyOf('b'));
-    trace.Leave(KeyOf('b'));
+    trace.Enter(KeyNamed('b'));
+    trace.Leave(KeyNamed('b'));
   }
-  trace.Resume(KeyOf('c'));
-  trace.Leave(KeyOf('c'));
-  trace.Leave(KeyOf('a'));
+  trace.Resume(KeyNamed('c'));
+  trace.Leave(KeyNamed('c'));
+  trace.Leave(KeyNamed('a'));
   ASSERT_TRUE(streamed.Stop());
   EXPECT_EQ(Stacks(recording, streamed.IndexOf(trace)),
             (Strings{"a", "ab", "a", "ab", "a", "ac", "a", ""}));
@@ -108,12 +106,12 @@ TEST(CallStream, TimesAreThoseOfTheProgram) {
   Streamed streamed(recording);
   ThreadTrace& trace = streamed.Begin();
   const Nanoseconds begin = MonotonicNow();
-  trace.Enter(KeyOf('a'));
+  trace.Enter(KeyNamed('a'));
   usleep(20'000);
-  trace.Enter(KeyOf('b'));
+  trace.Enter(KeyNamed('b'));
   usleep(5'000);
-  trace.Leave(KeyOf('b'));
-  trace.Leave(KeyOf('a'));
+  trace.Leave(KeyNamed('b'));
+  trace.Leave(KeyNamed('a'));
   const Nanoseconds passed = MonotonicNow() - begin;
   ASSERT_TRUE(streamed.Stop());
   const auto calls = recording.CallsOf(streamed.IndexOf(trace));
@@ -128,8 +126,8 @@ TEST(CallStream, WhatIsOpenAtTheEndEndsThere) {
   MemoryRecording recording;
   Streamed streamed(recording);
   ThreadTrace& trace = streamed.Begin();
-  trace.Enter(KeyOf('a'));
-  trace.Enter(KeyOf('b'));
+  trace.Enter(KeyNamed('a'));
+  trace.Enter(KeyNamed('b'));
   ASSERT_TRUE(streamed.Stop());
   EXPECT_EQ(Stacks(recording, streamed.IndexOf(trace)), (Strings{"a", "ab", "a", ""}));
 }
@@ -138,10 +136,10 @@ TEST(CallStream, CallsThatEndUnnoticedEndWithTheirCaller) {
   MemoryRecording recording;
   Streamed streamed(recording);
   ThreadTrace& trace = streamed.Begin();
-  trace.Enter(KeyOf('a'));
-  trace.Enter(KeyOf('b'));
-  trace.Enter(KeyOf('c'));
-  trace.Leave(KeyOf('a'));
+  trace.Enter(KeyNamed('a'));
+  trace.Enter(KeyNamed('b'));
+  trace.Enter(KeyNamed('c'));
+  trace.Leave(KeyNamed('a'));
   ASSERT_TRUE(streamed.Stop());
   EXPECT_EQ(Stacks(recording, streamed.IndexOf(trace)), (Strings{"a", "ab", "abc", "ab", "a", ""}));
 }
@@ -149,9 +147,9 @@ TEST(CallStream, CallsThatEndUnnoticedEndWithTheirCaller) {
 TEST(CallStream, WhatRanBeforeBeginsWithTheRecording) {
   MemoryRecording recording;
   Streamed streamed(recording);
-  const RunningCall running[] = {{KeyOf('a'), nullptr}, {KeyOf('b'), nullptr}};
+  const RunningCall running[] = {{KeyNamed('a'), nullptr}, {KeyNamed('b'), nullptr}};
   ThreadTrace& trace = streamed.Begin(running);
-  trace.Enter(KeyOf('c'));
+  trace.Enter(KeyNamed('c'));
   ASSERT_TRUE(streamed.Stop());
   EXPECT_EQ(Stacks(recording, streamed.IndexOf(trace)), (Strings{"a", "ab", "abc", "ab", "a", ""}));
 }
@@ -162,15 +160,15 @@ TEST(CallStream, WhatIsHiddenIsNotThereNorWhatItCalls) {
   letters.hidden = {'b'};
   letters.hides_running = true;
   Streamed streamed(recording, letters);
-  const RunningCall running[] = {{KeyOf('h'), nullptr}};
+  const RunningCall running[] = {{KeyNamed('h'), nullptr}};
   ThreadTrace& trace = streamed.Begin(running);
-  trace.Leave(KeyOf('h'));
-  trace.Enter(KeyOf('a'));
-  trace.Enter(KeyOf('b'));
-  trace.Enter(KeyOf('c'));
-  trace.Leave(KeyOf('c'));
-  trace.Leave(KeyOf('b'));
-  trace.Enter(KeyOf('c'));
+  trace.Leave(KeyNamed('h'));
+  trace.Enter(KeyNamed('a'));
+  trace.Enter(KeyNamed('b'));
+  trace.Enter(KeyNamed('c'));
+  trace.Leave(KeyNamed('c'));
+  trace.Leave(KeyNamed('b'));
+  trace.Enter(KeyNamed('c'));
   ASSERT_TRUE(streamed.Stop());
   EXPECT_EQ(Stacks(recording, streamed.IndexOf(trace)), (Strings{"a", "ac", "a", ""}));
 }
@@ -183,16 +181,16 @@ Strings CallAtRandom(ThreadTrace& trace, unsigned seed, int events) {
   for (int i = 0; i < events; ++i) {
     const bool leaves = open.size() > 6 || (!open.empty() && random() % 2 == 0);
     if (leaves) {
-      trace.Leave(KeyOf(open.back()));
+      trace.Leave(KeyNamed(open.back()));
       open.pop_back();
     } else {
       open += static_cast<char>('a' + random() % 8);
-      trace.Enter(KeyOf(open.back()));
+      trace.Enter(KeyNamed(open.back()));
     }
     expected.push_back(open);
   }
   while (!open.empty()) {
-    trace.Leave(KeyOf(open.back()));
+    trace.Leave(KeyNamed(open.back()));
     open.pop_back();
     expected.push_back(open);
   }
@@ -250,8 +248,8 @@ TEST(CallStream, ASlowFileIsWaitedFor) {
   // Of more than there may be chunks.
   constexpr size_t kCalls = 100 * CallChunk::kMostWords / 2;
   for (size_t i = 0; i < kCalls; ++i) {
-    trace.Enter(KeyOf('a'));
-    trace.Leave(KeyOf('a'));
+    trace.Enter(KeyNamed('a'));
+    trace.Leave(KeyNamed('a'));
   }
   ASSERT_TRUE(streamed.Stop());
   EXPECT_EQ(slow.taken, 2 * kCalls);
@@ -264,8 +262,8 @@ TEST(CallStream, AFileThatFailsEndsTheTimelineAndNotTheProgram) {
   Streamed streamed(full);
   ThreadTrace& trace = streamed.Begin();
   for (size_t i = 0; i < 200 * CallChunk::kMostWords / 2; ++i) {
-    trace.Enter(KeyOf('a'));
-    trace.Leave(KeyOf('a'));
+    trace.Enter(KeyNamed('a'));
+    trace.Leave(KeyNamed('a'));
   }
   const auto stopped = streamed.Stop();
   ASSERT_FALSE(stopped);
@@ -278,9 +276,9 @@ TEST(CallStream, WhatAThreadDidLongAgoIsWrittenWithItsNextCall) {
   Slow slow;
   Streamed streamed(slow);
   ThreadTrace& trace = streamed.Begin();
-  trace.Enter(KeyOf('a'));
+  trace.Enter(KeyNamed('a'));
   usleep(1'500'000);
-  trace.Enter(KeyOf('b'));
+  trace.Enter(KeyNamed('b'));
   usleep(500'000);
   // Nothing is stopped yet, and the chunk is nowhere near full.
   EXPECT_EQ(slow.taken, 2U);
@@ -291,12 +289,12 @@ TEST(CallStream, AChildMadeByForkCallsOn) {
   MemoryRecording recording;
   Streamed streamed(recording);
   ThreadTrace& trace = streamed.Begin();
-  trace.Enter(KeyOf('a'));
+  trace.Enter(KeyNamed('a'));
   const pid_t child = fork();
   if (child == 0) {
     for (size_t i = 0; i < 3 * CallChunk::kMostWords; ++i) {
-      trace.Enter(KeyOf('b'));
-      trace.Leave(KeyOf('b'));
+      trace.Enter(KeyNamed('b'));
+      trace.Leave(KeyNamed('b'));
     }
     _exit(0);
   }

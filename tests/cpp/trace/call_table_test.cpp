@@ -5,18 +5,15 @@
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
+
+#include "tests/cpp/trace/keys.h"
 
 namespace pystrobe::trace {
 namespace {
 
-// Named by its address: each letter of it is a function.
-constexpr char kFunctions[] = "abc";
-Key KeyOf(char name) { return kFunctions + std::string_view(kFunctions).find(name); }
-
 CallNode& Child(CallTree& tree, CallNode& parent, char name, uint64_t calls, Ticks total,
                 Ticks off_cpu = 0) {
-  CallNode& node = *tree.ChildOf(parent, KeyOf(name), [](Key) { return true; });
+  CallNode& node = *tree.ChildOf(parent, KeyNamed(name), [](Key) { return true; });
   node.calls = calls;
   node.total = total;
   node.off_cpu = off_cpu;
@@ -24,7 +21,7 @@ CallNode& Child(CallTree& tree, CallNode& parent, char name, uint64_t calls, Tic
 }
 
 const CalledFunction& RowOf(const std::vector<CalledFunction>& table, char name) {
-  return *std::ranges::find(table, KeyOf(name), &CalledFunction::key);
+  return *std::ranges::find(table, KeyNamed(name), &CalledFunction::key);
 }
 
 const CallSums& From(const CalledFunction& row, std::optional<Key> caller) {
@@ -67,7 +64,7 @@ TEST(CallTable, LivesOfCoroutinesAreAddedUpRecursiveOnesToo) {
   const auto table = CallTable(std::span(&only, 1));
   EXPECT_EQ(RowOf(table, 'a').sums.finished, 3U);
   EXPECT_EQ(RowOf(table, 'a').sums.lifetime, 400U);
-  EXPECT_EQ(From(RowOf(table, 'a'), KeyOf('a')).lifetime, 100U);
+  EXPECT_EQ(From(RowOf(table, 'a'), KeyNamed('a')).lifetime, 100U);
 }
 
 TEST_F(CallTableTest, TimeInItAndBelowIsThatOfTheOutermostCalls) {
@@ -80,13 +77,13 @@ TEST_F(CallTableTest, OwnTimesComeToAllThereIs) {
   EXPECT_EQ(RowOf(table_, 'a').sums.self, 20U + 20);
   EXPECT_EQ(RowOf(table_, 'b').sums.self, 30U + 30 + 7);
   EXPECT_EQ(RowOf(table_, 'a').sums.self_cpu + RowOf(table_, 'b').sums.self_cpu, 80U + 7);
-  EXPECT_EQ(table_.front().key, KeyOf('b')) << "the most time of its own first";
+  EXPECT_EQ(table_.front().key, KeyNamed('b')) << "the most time of its own first";
 }
 
 TEST_F(CallTableTest, CallersAddUpToTheirFunction) {
-  EXPECT_EQ(From(RowOf(table_, 'b'), KeyOf('a')).calls, 8U);
-  EXPECT_EQ(From(RowOf(table_, 'b'), KeyOf('a')).recursive_calls, 6U);
-  EXPECT_EQ(From(RowOf(table_, 'b'), KeyOf('a')).total, 80U);
+  EXPECT_EQ(From(RowOf(table_, 'b'), KeyNamed('a')).calls, 8U);
+  EXPECT_EQ(From(RowOf(table_, 'b'), KeyNamed('a')).recursive_calls, 6U);
+  EXPECT_EQ(From(RowOf(table_, 'b'), KeyNamed('a')).total, 80U);
   EXPECT_EQ(From(RowOf(table_, 'b'), std::nullopt).calls, 1U);
   for (const CalledFunction& row : table_) {
     uint64_t calls = 0;

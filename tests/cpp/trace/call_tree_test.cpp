@@ -6,11 +6,10 @@
 #include <set>
 #include <vector>
 
+#include "tests/cpp/trace/keys.h"
+
 namespace pystrobe::trace {
 namespace {
-
-const char keys[1000] = {};
-Key KeyOf(size_t i) { return keys + i; }
 
 TEST(CallTree, AFunctionHasOneNodeForEachWayToIt) {
   CallTree tree;

@@ -14,15 +14,14 @@
 
 #include "profiler/trace/thread_trace.h"
 #include "tests/cpp/trace/kept_chunk.h"
+#include "tests/cpp/trace/keys.h"
 
 namespace pystrobe::trace {
 namespace {
 
-const char keys[16] = {};
-Key KeyOf(size_t i) { return keys + i; }
 using Path = std::vector<Key>;
 
-class Keys : public KeyWatch {
+class SomeKeys : public KeyWatch {
  public:
   bool Admits(Key key) override { return !refused.contains(key); }
   bool IsRefused(Key key) override { return refused.contains(key); }
@@ -38,7 +37,7 @@ class Limited {
       : trace_(*ThreadTrace::Begin({gettid(), TickClock::Now(), ThreadCpuNow()}, running, watch_,
                                    rate_, {.max_depth = max_depth})) {}
   ThreadTrace* operator->() { return trace_.get(); }
-  Keys& watch() { return watch_; }
+  SomeKeys& watch() { return watch_; }
   Nanoseconds Time(Ticks ticks) const { return rate_.ToTime(ticks); }
 
   void End() { trace_->End(ThreadCpuNow()); }
@@ -66,7 +65,7 @@ class Limited {
     return path;
   }
 
-  Keys watch_;
+  SomeKeys watch_;
   TickRate rate_ = TickRate::Measure();
   std::unique_ptr<ThreadTrace> trace_;
 };
@@ -242,7 +241,7 @@ TEST(MaxDepth, TheEndOfTheTracingMayComeWithin) {
 
 TEST(MaxDepth, ATimelineIsToldOfNoneOfThem) {
   KeptChunk kept;
-  Keys watch;
+  SomeKeys watch;
   const TickRate rate = TickRate::Measure();
   const auto trace = *ThreadTrace::Begin({gettid(), TickClock::Now(), ThreadCpuNow()}, {}, watch,
                                          rate, {.timeline = &kept, .max_depth = 2});

@@ -10,17 +10,16 @@
 #include <thread>
 #include <vector>
 
+#include "tests/cpp/trace/keys.h"
+
 namespace pystrobe::trace {
 namespace {
 
 using std::chrono::milliseconds;
 
-const char keys[64] = {};
-Key KeyOf(size_t i) { return keys + i; }
-
-class Keys : public KeyWatch {
+class CountedKeys : public KeyWatch {
  public:
-  explicit Keys(Key to_refuse) : refused(to_refuse) {}
+  explicit CountedKeys(Key to_refuse) : refused(to_refuse) {}
   bool Admits(Key key) override {
     if (IsRefused(key)) return false;
     ++seen[key];
@@ -40,7 +39,7 @@ class Traced {
                                    rate_)) {}
   ThreadTrace& operator*() { return *trace_; }
   ThreadTrace* operator->() { return trace_.get(); }
-  const Keys& watch() const { return watch_; }
+  const CountedKeys& watch() const { return watch_; }
   void Refuse(Key key) { watch_.refused = key; }
   Nanoseconds Time(Ticks ticks) const { return rate_.ToTime(ticks); }
   /// The node that these calls, one below the other, lead to.
@@ -56,7 +55,7 @@ class Traced {
   }
 
  private:
-  Keys watch_;
+  CountedKeys watch_;
   TickRate rate_ = TickRate::Measure();
   std::unique_ptr<ThreadTrace> trace_;
 };
@@ -307,7 +306,7 @@ TEST(ThreadTrace, SleepHasWallTimeAndHardlyAnyOfTheCpu) {
 }
 
 TEST(ThreadTrace, WithoutCpuTimeItsClockIsNotRead) {
-  Keys watch(nullptr);
+  CountedKeys watch(nullptr);
   const TickRate rate = TickRate::Measure();
   const auto trace =
       *ThreadTrace::Begin({.at = TickClock::Now()}, {}, watch, rate, {.cpu_time = false});
@@ -327,7 +326,7 @@ TEST(ThreadTrace, WithoutCpuTimeItsClockIsNotRead) {
 
 // As where a hypervisor had the CPU for 5 ms, which the thread was not charged for.
 TEST(ThreadTrace, NoCallIsWithoutACpuForLongerThanItLasts) {
-  Keys watch(nullptr);
+  CountedKeys watch(nullptr);
   const TickRate rate = TickRate::Measure();
   const ThreadStart start{gettid(), TickClock::Now(), ThreadCpuNow() + milliseconds(5)};
   const auto trace = *ThreadTrace::Begin(start, {}, watch, rate);

@@ -9,12 +9,10 @@
 #include <vector>
 
 #include "tests/cpp/trace/all_keys.h"
+#include "tests/cpp/trace/keys.h"
 
 namespace pystrobe::trace {
 namespace {
-
-const char keys[] = "abc";
-Key KeyOf(char name) { return keys + (name - 'a'); }
 
 /// By the names of its functions, outermost first.
 class Kept : public RecordingSink {
@@ -47,10 +45,10 @@ class Kept : public RecordingSink {
 
 /// What a session recorded, but for calls of `c`. It has one thread, and `c` no name.
 Result<void> RecordAllButC(TraceSession& session, const SeenBy& seen_by, RecordingSink& sink) {
-  const std::map<Key, FunctionFacts> facts = {{KeyOf('a'), {"a", "x.py", 1}},
-                                              {KeyOf('b'), {"b", "x.py", 5}}};
+  const std::map<Key, FunctionFacts> facts = {{KeyNamed('a'), {"a", "x.py", 1}},
+                                              {KeyNamed('b'), {"b", "x.py", 5}}};
   session.threads().front()->tree().Drop(
-      [](const CallNode& node) { return node.key == KeyOf('c'); });
+      [](const CallNode& node) { return node.key == KeyNamed('c'); });
   return RecordTrace(
       session, seen_by, [&](Key key) -> const FunctionFacts& { return facts.at(key); },
       [](pid_t) { return std::string("the thread"); }, sink);
@@ -60,17 +58,17 @@ TEST(TraceRecording, EachWayToAFunctionIsASampleOfItsCallsAndTimes) {
   AllKeys watch;
   TraceSession session({}, watch);
   ThreadTrace& trace = *session.BeginThread({});
-  trace.Enter(KeyOf('a'));
+  trace.Enter(KeyNamed('a'));
   for (int i = 0; i < 3; ++i) {
-    trace.Enter(KeyOf('b'));
+    trace.Enter(KeyNamed('b'));
     usleep(2000);
-    trace.Leave(KeyOf('b'));
+    trace.Leave(KeyNamed('b'));
   }
-  trace.Enter(KeyOf('c'));
-  trace.Enter(KeyOf('b'));
-  trace.Leave(KeyOf('b'));
-  trace.Leave(KeyOf('c'));
-  trace.Leave(KeyOf('a'));
+  trace.Enter(KeyNamed('c'));
+  trace.Enter(KeyNamed('b'));
+  trace.Leave(KeyNamed('b'));
+  trace.Leave(KeyNamed('c'));
+  trace.Leave(KeyNamed('a'));
   session.Stop();
   Kept kept;
   Metadata metadata;
@@ -99,9 +97,9 @@ TEST(TraceRecording, HasNoCpuTimeThatWasNotRead) {
   TraceSession session({}, watch);
   session.LeaveCpuTimeOut();
   ThreadTrace& trace = *session.BeginThread({});
-  trace.Enter(KeyOf('a'));
+  trace.Enter(KeyNamed('a'));
   usleep(2000);
-  trace.Leave(KeyOf('a'));
+  trace.Leave(KeyNamed('a'));
   session.Stop();
   Kept kept;
   ASSERT_TRUE(RecordAllButC(session, {"a test", 0, ""}, kept));
@@ -117,10 +115,10 @@ TEST(TraceRecording, TellsWhatWasTooDeepOfWhatIsInIt) {
   session.LimitDepth(2);
   ThreadTrace& trace = *session.BeginThread({});
   for (const char first : {'a', 'c'}) {
-    trace.Enter(KeyOf(first));
-    for (int i = 0; i < 5; ++i) trace.Enter(KeyOf('b'));
-    for (int i = 0; i < 5; ++i) trace.Leave(KeyOf('b'));
-    trace.Leave(KeyOf(first));
+    trace.Enter(KeyNamed(first));
+    for (int i = 0; i < 5; ++i) trace.Enter(KeyNamed('b'));
+    for (int i = 0; i < 5; ++i) trace.Leave(KeyNamed('b'));
+    trace.Leave(KeyNamed(first));
   }
   session.Stop();
   Kept kept;

@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "tests/cpp/trace/all_keys.h"
+#include "tests/cpp/trace/keys.h"
 
 namespace pystrobe::trace {
 namespace {
 
 using std::chrono::milliseconds;
-
-const char keys[8] = {};
-Key KeyOf(size_t i) { return keys + i; }
 
 void Call(TraceSession& session, Key key) {
   ThreadTrace* trace = current_trace != nullptr ? current_trace : session.BeginThread({});

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/cpp/support/units.h"
 #include "tests/cpp/write/writing.h"
 
 namespace pystrobe::write {
@@ -14,14 +15,13 @@ namespace {
 
 using testing::FillExample;
 using ::testing::HasSubstr;
+using testing::kMs;
 using testing::MakeStack;
 using testing::MakeThread;
 using testing::MemoryRecording;
 using ::testing::Not;
 using testing::Written;
 using testing::WrittenExample;
-
-constexpr int64_t kMs = 1'000'000;
 
 /// From "profiles" to the end.
 std::string Profiles(const std::string& text) {
