@@ -266,7 +266,7 @@ def traced(workload: str, tools: Sequence[str]) -> Table:
 TABLES: dict[str, Callable[[], Table]] = {
     "stacks": stacks,
     "slowdown": lambda: slowdown("results", (PYTHON, "3.15"), "{:.2f}"),
-    "slowdown_elsewhere": lambda: slowdown("results/elsewhere", ("3.12",), "{:.3f}"),
+    "slowdown_elsewhere": lambda: slowdown("results/elsewhere", ("3.11", PYTHON), "{:.3f}"),
     "several": several,
     "native": native,
     "scripts": scripts,
