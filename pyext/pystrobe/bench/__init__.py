@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """``pystrobe bench``: what profilers cost a program on this machine, by a program of calls that is
-timed before, under and after each. A command, no library: ``python -m pystrobe.bench --help``."""
+timed with each and without it by turns. A command, no library: ``python -m pystrobe.bench
+--help``."""

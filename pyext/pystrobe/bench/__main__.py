@@ -31,8 +31,9 @@ from pystrobe.bench._turns import (
 _DESCRIPTION = """\
 Measures what it costs on this machine to profile a program of calls: with each engine of
 pystrobe's tracer, with its sampler, and with other profilers that work inside the program. Each run
-is a process of its own on one CPU, which times its work before, under and after the profiler; the
-profilers take turns. Nothing is installed: others are measured where the interpreter has them."""
+is a process of its own on one CPU, which times its work with the profiler and without it, by turns
+of hundredths of a second; the profilers take turns too. Nothing is installed: others are measured
+where the interpreter has them."""
 _EPILOG = """\
 examples:
   pystrobe bench                                     about ten minutes, on a quiet machine

@@ -17,8 +17,8 @@ WORK = {
 }
 HEAD = ("slow-down", "range", "ns a call", "told %", "afterwards")
 LEGEND = """\
-slow-down: time of the work under the profiler / just before it, median of the rounds
-afterwards: the same after it was stopped; ns a call: what it adds to each call
+slow-down: time of the work with the profiler / without it just before and after; median of rounds
+afterwards: time without it once it was there / before; ns a call: what it adds to each call
 told %: which share of the calls the profiler told of (of those that count them)
 none: no profiler, so what chance alone makes of the figures"""
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a profiler costs a program of calls, all in one process:
 
-    _traced.py TOOL WORKLOAD UNITS REPEATS
+    _traced.py TOOL WORKLOAD UNITS TURNS
 
-The work is timed before, under and after the profiler, REPEATS times each. stdout: JSON with these
-times in seconds (`before`, `under`, `after`), how many calls were made and how many the profiler
-has told of (`made`, `told`; null: it does not count), the tool's `version`, and the interpreter's
-`release`, what it was `configured` with, and its `compiler`. Runs on any interpreter from 3.9 on;
-the tools must be importable.
+The work is timed without the profiler, then by turns with it and without it, so that each turn
+stands between two without it at the speed that the machine has just then. stdout: JSON with these
+times in seconds (`before`: before it was there; `alone`: when it is not, one more than there are
+turns; `under`: when it is), how many `calls` are in such a time, how many were made in all under
+the profiler and how many it has told of (`made`, `told`; null: it does not count), the tool's
+`version`, and the interpreter's `release`, what it was `configured` with, and its `compiler`. Runs
+on any interpreter from 3.9 on; the tools must be importable.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ WORKLOADS: dict[str, Callable[[], object]] = {
 }
 
 
-# -- the tools: each gives start, stop, and what it has counted for a name
+# -- the tools: each gives start and stop, again and again, and what it has counted for a name
 
 
 class Nothing:
@@ -113,22 +115,37 @@ class Delegating(Nothing):
         self.start, self.stop = start, stop  # type: ignore[method-assign]
 
 
-class Tracing(Delegating):
+class Ours(Nothing):
+    """A tracer or profiler is made for each turn."""
+
+    package = "pystrobe"
+
+    def __init__(self, make: Callable[..., Any], **options: Any) -> None:
+        self.make, self.options = make, options
+        self.made: list[Any] = []
+
+    def start(self) -> None:
+        self.made.append(self.make(**self.options))
+        self.made[-1].start()
+
+    def stop(self) -> None:
+        self.made[-1].stop()
+
+
+class Tracing(Ours):
     def __init__(self, engine: Any, **options: Any) -> None:
         import pystrobe
 
-        self.tracer = pystrobe.Tracer(engine=engine, **options)
-        super().__init__("pystrobe", self.tracer.start, self.tracer.stop)
+        super().__init__(pystrobe.Tracer, engine=engine, **options)
 
     def told(self, name: str) -> int:
-        return sum(row.calls for row in self.tracer.stats() if row.function == name)
+        return sum(row.calls for one in self.made for row in one.stats() if row.function == name)
 
 
 def sampling() -> Nothing:
     import pystrobe
 
-    profiler = pystrobe.Profiler(rate=1000)
-    return Delegating("pystrobe", profiler.start, profiler.stop)
+    return Ours(pystrobe.Profiler, rate=1000)
 
 
 class Profile(Nothing):
@@ -237,37 +254,44 @@ def configured() -> str:
     return " ".join(sorted({word for word in chosen if "/" not in word}))
 
 
-def times(work: Callable[[], object], units: int, repeats: int) -> list[float]:
-    taken = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        for _ in range(units):
-            work()
-        taken.append(time.perf_counter() - begin)
-    return taken
+def time_of(work: Callable[[], object], units: int) -> float:
+    """The first unit does not count: there the interpreter changes what it runs, or it back."""
+    work()
+    begin = time.perf_counter()
+    for _ in range(units):
+        work()
+    return time.perf_counter() - begin
+
+
+def by_turns(
+    tool: Nothing, work: Callable[[], object], units: int, turns: int
+) -> dict[str, list[float]]:
+    alone, under = [time_of(work, units)], []
+    for _ in range(turns):
+        tool.start()
+        under.append(time_of(work, units))
+        tool.stop()
+        alone.append(time_of(work, units))
+    return {"alone": alone, "under": under}
 
 
 def main() -> None:
-    name, workload, units, repeats = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    name, workload, units, turns = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     work = WORKLOADS[workload]
     module, make = TOOLS[name]
     if module is not None:
         importlib.import_module(module)
-    times(work, units, 1)  # the first time the interpreter specialises what it runs
-    before = times(work, units, repeats)
+    time_of(work, units)
+    before = [time_of(work, units) for _ in range(turns)]
     tool = make()  # some have an effect from here on
-    tool.start()
-    under = times(work, units, repeats)
-    tool.stop()
-    after = times(work, units, repeats)
+    answer: dict[str, Any] = {"before": before, **by_turns(tool, work, units, turns)}
     called, calls = CALLS.get(workload, ("", 0))
-    made = calls * units * repeats or None
-    answer = {
-        **{"before": before, "under": under, "after": after},
-        **{"made": made, "told": tool.told(called) if made else None},
+    answer.update(
+        **{"calls": calls * units or None, "made": calls * (units + 1) * turns or None},
+        **{"told": tool.told(called) if calls else None},
         **{"version": version(tool.package), "release": platform.python_version()},
         **{"configured": configured(), "compiler": platform.python_compiler()},
-    }
+    )
     print(json.dumps(answer))
 
 

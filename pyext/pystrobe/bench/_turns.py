@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-#: Of each workload as many units as take some 50 ms alone.
-UNITS = {"fib": 30, "loop": 10, "builtins": 30, "mixed": 20}
-REPEATS = 3
+#: Of each workload as many units as take some 20 ms alone: the speed of the machine changes little
+#: meanwhile.
+UNITS = {"fib": 12, "loop": 4, "builtins": 12, "mixed": 8}
+TURNS = 8  #: of one process
 
 OURS = ("pystrobe", "pystrobe setprofile", "pystrobe builtins", "pystrobe, excluded")
 SAMPLING = "pystrobe, sampling"
@@ -43,7 +44,7 @@ def tools_for(version: tuple[int, ...], workload: str) -> list[str]:
 
 @contextmanager
 def program() -> Iterator[Path]:
-    """The program of a run: PROGRAM TOOL WORKLOAD UNITS REPEATS. It is not where the package is,
+    """The program of a run: PROGRAM TOOL WORKLOAD UNITS TURNS. It is not where the package is,
     whose own functions are no part of a trace."""
     with tempfile.TemporaryDirectory(prefix="pystrobe-bench-") as directory:
         yield Path(shutil.copy(Path(__file__).with_name("_traced.py"), directory))
@@ -51,7 +52,7 @@ def program() -> Iterator[Path]:
 
 def words_of(tool: str, workload: str, quick: bool) -> list[str]:
     """The arguments of program(). ``quick``: to try it, for figures that mean nothing."""
-    return [tool, workload, str(max(1, UNITS[workload] // (10 if quick else 1))), str(REPEATS)]
+    return [tool, workload, str(UNITS[workload] // (4 if quick else 1)), str(2 if quick else TURNS)]
 
 
 def answer_of(command: Sequence[str], timeout_s: float, **options: Any) -> Answer:
@@ -92,15 +93,21 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def figures(answers: list[Answer]) -> Row:
-    """Of what program() said in several turns: ``slow`` and ``after``, the times under the tool and
-    after it as multiples of those before; ``ns_per_call`` more; ``told_percent`` of the calls."""
+    """Of what program() said in several processes, each by the median of its turns: ``slow``, time
+    under the tool as a multiple of that without it just before and after; ``after``, that without
+    it once it was there as a multiple of that before; ``ns_per_call``, what a call takes more;
+    ``told_percent`` of the calls."""
     ratios, left, nanoseconds, told, made = [], [], [], 0, 0
     for answer in answers:
-        alone, under = statistics.median(answer["before"]), statistics.median(answer["under"])
-        ratios.append(under / alone)
-        left.append(statistics.median(answer["after"]) / alone)
-        if answer["made"]:
-            nanoseconds.append(1e9 * (under - alone) / (answer["made"] / REPEATS))
+        turns = [
+            (under, (one + other) / 2)
+            for under, one, other in zip(answer["under"], answer["alone"], answer["alone"][1:])
+        ]
+        ratios.append(statistics.median(under / alone for under, alone in turns))
+        left.append(statistics.median(answer["alone"][1:]) / statistics.median(answer["before"]))
+        if answer["calls"]:
+            more = statistics.median(under - alone for under, alone in turns)
+            nanoseconds.append(1e9 * more / answer["calls"])
             made, told = made + answer["made"], told + (answer["told"] or 0)
     row: Row = {"slow": spread(ratios), "after": spread(left)}
     row |= {key: answers[0][key] for key in ("version", "release", "configured", "compiler")}
