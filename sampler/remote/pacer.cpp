@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cstring>
 #include <utility>
 
 #include "sampler/remote/futex.h"
@@ -17,8 +18,10 @@ constexpr Nanoseconds kStaysFor = std::chrono::seconds(2);
 }  // namespace
 
 Pacer::Pacer() : tid_(gettid()) {
-  CPU_ZERO(&allowed_);
-  sched_getaffinity(0, sizeof allowed_, &allowed_);
+  // Fails where the kernel has more CPUs than fit: then any that it allows.
+  if (sched_getaffinity(0, sizeof allowed_, &allowed_) != 0) {
+    std::memset(&allowed_, 0xff, sizeof allowed_);
+  }
 }
 
 void Pacer::Wake() {

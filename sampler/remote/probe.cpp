@@ -26,7 +26,7 @@ Result<std::unique_ptr<Probe>> Probe::Start(int cpu, Pacer& pacer) {
   return probe;
 }
 
-Result<void> Probe::StartWorker(Worker& worker, const Worker& other) {
+Result<void> Probe::StartWorker(Worker& worker, Worker& other) {
   std::promise<pid_t> promise;
   auto started = promise.get_future();
   auto thread = StartThread("pausing the target",
@@ -136,7 +136,7 @@ void Probe::Release() {
   }
 }
 
-void Probe::Main(Worker& self, const Worker& other, std::promise<pid_t> started) {
+void Probe::Main(Worker& self, Worker& other, std::promise<pid_t> started) {
   pthread_setname_np(pthread_self(), "probe");
   // Of ordinary scheduling, whatever its nice level, a thread that woke a moment ago does not
   // always preempt when it wakes again, and then waits for the scheduler's next tick: 4 ms. At 10
@@ -153,6 +153,10 @@ void Probe::Main(Worker& self, const Worker& other, std::promise<pid_t> started)
     if (begin <= now) {
       Work(now);
       continue;
+    }
+    // It takes its turns from here on: whoever gave us this has woken one of us.
+    if (other.sleep.wakes_at() == TimedSleep::kNever && DueBut(first) != TimedSleep::kNever) {
+      other.sleep.Wake();
     }
     const auto has_news = [&] { return stop_.load() || due() < first; };
     if (self.sleep.Sleep(begin, has_news)) not_before = MonotonicNow() + nap.Draw();
@@ -185,7 +189,7 @@ void Probe::Work(Nanoseconds now) {
   if (hold_.due() <= now) {
     hold_.Serve(cpu_);
   } else if (DueOfJobBut({}) <= now) {
-    RunNext();
+    RunNext(now);
   } else {
     for (Worker& worker : workers_) worker.sleep.PassExpected(now);
   }
@@ -196,12 +200,12 @@ bool Probe::GoBack() {
       workers_, [this](const Worker& worker) { return PinTo(worker.tid, cpu_).has_value(); });
 }
 
-void Probe::RunNext() {
+void Probe::RunNext(Nanoseconds now) {
   const uint32_t number = done_.load(std::memory_order_relaxed);
   Slot& slot = SlotOf(number);
   Nanoseconds at = slot.state.load();
-  // Taken back meanwhile.
-  if (at == kFree || !slot.state.compare_exchange_strong(at, kRunning)) return;
+  // Taken back meanwhile, and given again for later.
+  if (at == kFree || at > now || !slot.state.compare_exchange_strong(at, kRunning)) return;
   slot.job->Run();
   // Somebody else has moved us (taskset, a cpuset that shrank and grew again).
   if (slot.job->own_cpu != cpu_ && !released_.load() && !GoBack()) exiled_.store(true);

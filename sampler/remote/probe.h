@@ -92,15 +92,15 @@ class Probe {
   static constexpr Nanoseconds kAtOnce{1};  ///< not zero, until which nobody sleeps
 
   Probe(int cpu, Pacer& pacer) : cpu_(cpu), pacer_(pacer) {}
-  Result<void> StartWorker(Worker& worker, const Worker& other);
-  void Main(Worker& self, const Worker& other, std::promise<pid_t> started);
+  Result<void> StartWorker(Worker& worker, Worker& other);
+  void Main(Worker& self, Worker& other, std::promise<pid_t> started);
   /// True where one had to be woken to be there at `at`.
   bool WakeFor(Nanoseconds at);
   /// When there is something to do, a job, a hold, or what is expected, but for what is at `taken`.
   Nanoseconds DueBut(Nanoseconds taken) const;
   Nanoseconds DueOfJobBut(Nanoseconds taken) const;
   void Work(Nanoseconds now);
-  void RunNext();
+  void RunNext(Nanoseconds now);
   bool GoBack();
   Slot& SlotOf(uint32_t number) { return slots_[number % kMostJobs]; }
   const Slot& SlotOf(uint32_t number) const { return slots_[number % kMostJobs]; }

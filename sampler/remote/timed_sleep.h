@@ -34,6 +34,7 @@ class TimedSleep {
   /// It is needed: something has been given to it for `at`. Wakes it where it does not wake by
   /// itself until then: true where it had to be woken.
   bool WakeFor(Nanoseconds at);
+  /// [any thread]
   void Wake();
   /// Of itself; zero: it is awake. [any thread]
   Nanoseconds wakes_at() const { return wakes_at_.load(); }
