@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +82,8 @@ def stop(pid: int, target: Running) -> None:
         while (state := state_of(pid)) not in "Tt":
             if state in "ZX":
                 raise ToolError("ended before it should")
+            if time.perf_counter() > end:
+                raise ToolError(f"could not be stopped: it is in state {state}")
             time.sleep(0.0002)
         time.sleep(0.001)  # what it has just asked of the target comes about
         if state_of(target.pid) not in "Tt":
@@ -95,6 +98,9 @@ def state_of(pid: int) -> str:
 
 
 def cpu_ns(pid: int) -> int:
-    """What the kernel has charged its threads."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks)
+    """What the kernel has charged its threads that there are."""
+    charged = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            charged += int((task / "schedstat").read_text().split()[0])
+    return charged

@@ -58,7 +58,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--pythons", type=_names, default=[], metavar="NAMES", help="as 3.9,3.13 or paths")
     add("--peers", default="all", metavar="NAMES", help="all (default), none, or some, with commas")
     add("--workloads", type=_names, default=list(UNITS), metavar="NAMES", help=", ".join(UNITS))
-    add("--rounds", type=int, default=5, metavar="N", help="turns of each profiler (default 5)")
+    add(
+        "--rounds", type=int, default=5, metavar="N", help="processes for each profiler (default 5)"
+    )
     add("--quick", action="store_true", help="a tenth of the work: tries it, means nothing")
     add("-o", "--output", type=Path, metavar="FILE", help=".html, or .json with all figures")
     add("--force", action="store_true", help="overwrite the file")

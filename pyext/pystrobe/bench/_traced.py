@@ -96,6 +96,7 @@ class Nothing:
     """What chance alone makes of the figures."""
 
     package: str | None = None  #: of which the version is told
+    counts: frozenset[str] = frozenset()  #: of which functions it tells how often they were called
 
     def start(self) -> None:
         pass
@@ -103,8 +104,9 @@ class Nothing:
     def stop(self) -> None:
         pass
 
-    def told(self, name: str) -> int | None:
-        return None
+    def told(self, name: str) -> int:
+        """:param name: one of those that it counts."""
+        raise NotImplementedError
 
 
 class Delegating(Nothing):
@@ -137,6 +139,8 @@ class Tracing(Ours):
         import pystrobe
 
         super().__init__(pystrobe.Tracer, engine=engine, **options)
+        if "exclude" not in options:
+            self.counts = frozenset({"fib", "len"} if options.get("builtins") else {"fib"})
 
     def told(self, name: str) -> int:
         return sum(row.calls for one in self.made for row in one.stats() if row.function == name)
@@ -151,6 +155,8 @@ def sampling() -> Nothing:
 class Profile(Nothing):
     """cProfile, or what is called by another name from 3.15 on."""
 
+    counts = frozenset({"fib", "len"})
+
     def __init__(self, module: str) -> None:
         self.profile = importlib.import_module(module).Profile()
         self.start, self.stop = self.profile.enable, self.profile.disable  # type: ignore[method-assign]
@@ -159,7 +165,8 @@ class Profile(Nothing):
         import pstats
 
         stats: dict[Any, Any] = pstats.Stats(self.profile).stats  # type: ignore[attr-defined]
-        return sum(sums[1] for (_, _, function), sums in stats.items() if function == name)
+        names = (name, f"<built-in method builtins.{name}>")
+        return sum(sums[1] for (_, _, function), sums in stats.items() if function in names)
 
 
 class SetProfile(Nothing):
@@ -185,6 +192,7 @@ class EmptyHook(Nothing):
 
 class Yappi(Nothing):
     package = "yappi"
+    counts = frozenset({"fib"})
 
     def __init__(self, clock: str) -> None:
         self.yappi = importlib.import_module("yappi")
@@ -288,7 +296,7 @@ def main() -> None:
     called, calls = CALLS.get(workload, ("", 0))
     answer.update(
         **{"calls": calls * units or None, "made": calls * (units + 1) * turns or None},
-        **{"told": tool.told(called) if calls else None},
+        **{"told": tool.told(called) if called in tool.counts else None},
         **{"version": version(tool.package), "release": platform.python_version()},
         **{"configured": configured(), "compiler": platform.python_compiler()},
     )

@@ -97,7 +97,7 @@ def figures(answers: list[Answer]) -> Row:
     under the tool as a multiple of that without it just before and after; ``after``, that without
     it once it was there as a multiple of that before; ``ns_per_call``, what a call takes more;
     ``told_percent`` of the calls."""
-    ratios, left, nanoseconds, told, made = [], [], [], 0, 0
+    ratios, left, nanoseconds, told = [], [], [], []
     for answer in answers:
         turns = [
             (under, (one + other) / 2)
@@ -108,11 +108,12 @@ def figures(answers: list[Answer]) -> Row:
         if answer["calls"]:
             more = statistics.median(under - alone for under, alone in turns)
             nanoseconds.append(1e9 * more / answer["calls"])
-            made, told = made + answer["made"], told + (answer["told"] or 0)
+        if answer["told"] is not None:
+            told.append(100 * answer["told"] / answer["made"])
     row: Row = {"slow": spread(ratios), "after": spread(left)}
     row |= {key: answers[0][key] for key in ("version", "release", "configured", "compiler")}
     if nanoseconds:
         row["ns_per_call"] = spread(nanoseconds)
     if told:
-        row["told_percent"] = 100 * told / made
+        row["told_percent"] = statistics.mean(told)
     return row
