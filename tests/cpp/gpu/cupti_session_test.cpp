@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <map>
 #include <string>
@@ -16,8 +15,7 @@
 
 #include "gpu/nvtx_ranges.h"
 #include "profiler/base/clock.h"
-#include "tests/cpp/gpu/mock_cupti.h"
-#include "tests/cpp/gpu/mock_driver.h"
+#include "tests/cpp/gpu/cupti_session_fixture.h"
 #include "tests/cpp/gpu/recorded_ranges.h"
 
 namespace pystrobe::gpu {
@@ -25,68 +23,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-thread_local LaunchOrigin current;
-
-class ThreadsOwn : public LaunchPath {
- public:
-  LaunchOrigin Current() noexcept override {
-    LaunchOrigin origin = current;
-    if (origin.range == 0) origin.range = NvtxRanges::Current();
-    return origin;
-  }
-};
-
-class CuptiSessionTest : public ::testing::Test {
- protected:
-  CuptiSessionTest() {
-    driver_.Begin();
-    current = {.path = 1};
-  }
-
-  void Start() {
-    auto session = CuptiSession::Start(options_, path_);
-    ASSERT_TRUE(session) << session.error().message;
-    session_ = *std::move(session);
-  }
-  void Stop() {
-    const auto stopped = session_->Stop();
-    ASSERT_TRUE(stopped) << stopped.error().message;
-  }
-  uint64_t Kernels() const {
-    return session_->Facts().launches.launches[static_cast<size_t>(LaunchKind::kKernel)];
-  }
-
-  struct Entry {
-    SumKey key;
-    std::string name;
-    WorkSum sum;
-  };
-  /// All sums of something.
-  std::vector<Entry> Entries() const {
-    std::vector<Entry> entries;
-    EXPECT_TRUE(session_->Read([&](const KernelSums& sums, const IdleTime&) {
-      for (size_t i = 0; i < sums.size(); ++i) {
-        if (sums.sum(i).count + sums.sum(i).untimed == 0) continue;
-        entries.push_back({sums.key(i), sums.kernels().name(sums.key(i).kernel), sums.sum(i)});
-      }
-    }));
-    return entries;
-  }
-  std::map<uint32_t, uint64_t> CountByPath() const {
-    std::map<uint32_t, uint64_t> counts;
-    for (const Entry& entry : Entries()) counts[entry.key.origin.path] += entry.sum.count;
-    return counts;
-  }
-
-  static ThreadsOwn path_;
-  MockDriver driver_;
-  MockCupti cupti_;
-  CuptiOptions options_;
-  std::unique_ptr<CuptiSession> session_;
-};
-
-ThreadsOwn CuptiSessionTest::path_;
 
 TEST_F(CuptiSessionTest, WhatWasBeforeARestartCountsForNothing) {
   Start();
@@ -431,151 +367,6 @@ TEST_F(CuptiSessionTest, WhatThereIsNoBufferForIsCounted) {
   EXPECT_EQ(Kernels(), 1'000U);
   EXPECT_EQ(facts.unmatched, 0U);
   EXPECT_EQ(CountByPath()[1], facts.records);
-}
-
-TEST_F(CuptiSessionTest, ThreadsLaunchAtOnce) {
-  constexpr uint64_t kThreads = 4, kEach = 20'000;
-  Start();
-  std::vector<std::thread> threads;
-  for (uint32_t thread = 1; thread <= kThreads; ++thread) {
-    threads.emplace_back([this, thread] {
-      for (uint64_t i = 0; i < kEach / 100; ++i) {
-        current = {.path = thread};
-        cupti_.Launch("kernel", 100);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  Stop();
-  EXPECT_EQ(Kernels(), kThreads * kEach);
-  EXPECT_EQ(session_->Facts().records, kThreads * kEach);
-  EXPECT_EQ(session_->Facts().unmatched, 0U);
-  EXPECT_EQ(CountByPath(),
-            (std::map<uint32_t, uint64_t>{{1, kEach}, {2, kEach}, {3, kEach}, {4, kEach}}));
-}
-
-// A launch that began before a session did has a record, but it is not counted, and mostly without
-// an origin: one a thread, at most.
-TEST_F(CuptiSessionTest, StartsAndStopsWhileOthersLaunch) {
-  constexpr uint32_t kThreads = 3;
-  std::atomic<bool> ends{false};
-  std::vector<std::thread> threads;
-  for (uint32_t thread = 1; thread <= kThreads; ++thread) {
-    threads.emplace_back([this, thread, &ends] {
-      current = {.path = thread};
-      driver_.Begin();
-      const CUfunction kernel = driver_.Kernel(100);
-      while (!ends) {
-        cupti_.Launch("kernel", 10);
-        driver_.Launch(kernel);
-      }
-    });
-  }
-  for (int round = 0; round < 20; ++round) {
-    Start();
-    const uint64_t before = cupti_.Records();
-    while (cupti_.Records() < before + 2'000) usleep(100);
-    Stop();
-    const CuptiFacts facts = session_->Facts();
-    EXPECT_GE(facts.records, 2'000U);
-    EXPECT_EQ(facts.dropped, 0U);
-    EXPECT_LE(facts.unmatched, kThreads);
-    EXPECT_GE(Kernels() + kThreads, facts.records);
-    uint64_t counted = 0;
-    for (const auto& [path, count] : CountByPath()) counted += count;
-    EXPECT_EQ(counted, facts.records);
-    EXPECT_FALSE(cupti_.IsSubscribed());
-  }
-  ends = true;
-  for (std::thread& thread : threads) thread.join();
-}
-
-TEST_F(CuptiSessionTest, IsStoppedOnce) {
-  Start();
-  cupti_.Launch("kernel", 3);
-  const uint64_t finalized = cupti_.Finalized();
-  Stop();
-  EXPECT_EQ(cupti_.Finalized(), finalized + 1);
-  EXPECT_FALSE(cupti_.IsSubscribed());
-  const uint64_t calls = cupti_.Calls();
-  Stop();
-  EXPECT_EQ(cupti_.Calls(), calls);
-  cupti_.Launch("kernel", 3);
-  driver_.Launch(driver_.Kernel(100));
-  EXPECT_EQ(Kernels(), 3U);
-  EXPECT_EQ(session_->Facts().records, 3U);
-  session_.reset();
-  EXPECT_EQ(cupti_.Calls(), calls);
-}
-
-TEST_F(CuptiSessionTest, IsStoppedByItsEnd) {
-  Start();
-  cupti_.Launch("kernel", 3);
-  session_.reset();
-  EXPECT_FALSE(cupti_.IsSubscribed());
-  Start();
-}
-
-TEST_F(CuptiSessionTest, ThereIsOneInAProcess) {
-  Start();
-  const auto second = CuptiSession::Start(options_, path_);
-  ASSERT_FALSE(second);
-  EXPECT_THAT(second.error().message, HasSubstr("already"));
-  Stop();
-  Start();
-}
-
-TEST_F(CuptiSessionTest, SaysThatAnotherProfilerHasCupti) {
-  cupti_.Hold(true);
-  const uint64_t finalized = cupti_.Finalized();
-  const auto refused = CuptiSession::Start(options_, path_);
-  cupti_.Hold(false);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (39)"));
-  EXPECT_THAT(refused.error().hint, HasSubstr("torch.profiler"));
-  EXPECT_EQ(cupti_.Finalized(), finalized) << "it is not ours to end";
-  Start();
-}
-
-TEST_F(CuptiSessionTest, WhatFailsLeavesNothingBehind) {
-  for (const char* const function : {"cuptiSubscribe", "cuptiActivityRegisterCallbacks",
-                                     "cuptiEnableCallback", "cuptiActivityEnable"}) {
-    cupti_.FailNext(function, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);
-    const auto session = CuptiSession::Start(options_, path_);
-    ASSERT_FALSE(session) << function;
-    EXPECT_THAT(session.error().message, HasSubstr("INSUFFICIENT_PRIVILEGES (35)"));
-    EXPECT_THAT(session.error().hint, HasSubstr("NVreg_RestrictProfilingToAdminUsers"));
-    EXPECT_FALSE(cupti_.IsSubscribed()) << function;
-    Start();
-    cupti_.Launch("kernel", 3);
-    Stop();
-    EXPECT_EQ(session_->Facts().records, 3U);
-  }
-}
-
-TEST_F(CuptiSessionTest, ACallThatThisCuptiDoesNotKnowIsNoFailure) {
-  cupti_.FailNext("cuptiEnableCallback", CUPTI_ERROR_INVALID_PARAMETER);
-  Start();
-}
-
-TEST_F(CuptiSessionTest, WhatFailsAtTheEndIsToldAndTheRestIsDone) {
-  Start();
-  cupti_.Launch("kernel", 3);
-  cupti_.FailNext("cuptiActivityDisable", CUPTI_ERROR_INVALID_PARAMETER);
-  const auto stopped = session_->Stop();
-  ASSERT_FALSE(stopped);
-  EXPECT_THAT(stopped.error().message, HasSubstr("ending the records"));
-  EXPECT_EQ(session_->Stop().error().message, stopped.error().message);
-  EXPECT_FALSE(cupti_.IsSubscribed());
-  EXPECT_EQ(session_->Facts().records, 3U);
-  Start();
-}
-
-TEST_F(CuptiSessionTest, OptionsThatCannotBeAreRefused) {
-  options_.buffers = 0;
-  EXPECT_EQ(CuptiSession::Start(options_, path_).error().code, ErrorCode::kInvalidArgument);
-  options_.buffers = 3;
-  Start();
 }
 
 }  // namespace
