@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of README.md, from the newest results of each experiment:
+"""The tables of README.md and docs/tracing.md, from the newest results of each experiment:
 
     bench/readme.py [--check]
 
 A table stands between `<!-- bench: NAME -->` and `<!-- end -->`. --check writes nothing; it exits
-with 1 where README.md says other than the results do.
+with 1 where one of the files says other than the results do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 BENCH = Path(__file__).resolve().parent
-README = BENCH.parent / "README.md"
+FILES = [BENCH.parent / "README.md", BENCH.parent / "docs" / "tracing.md"]
 
 Row = dict[str, Any]
 Table = list[list[str]]  # the first row is the head
@@ -249,7 +249,8 @@ def minor(build: str) -> int:
     return int(build.split(".")[1])
 
 
-def traced(workload: str, tools: Sequence[str]) -> Table:
+def traced(workload: str, tools: Sequence[str], ranges_of: str = "") -> Table:
+    """Of one of the tools the ranges too."""
     rows = [row for row in rows_of("tracers") if row["workload"] == workload]
     builds = sorted({row["build"] for row in rows}, key=minor)
     table = [["", *builds]]
@@ -258,9 +259,16 @@ def traced(workload: str, tools: Sequence[str]) -> Table:
         for build in builds:
             there = [row for row in rows if row["tool"] == tool and row["build"] == build]
             failed = any("failed" in row for row in there)
-            cells.append("failed" if failed else figure(find(there), "slow", "{:#.3g}"))
-        table.append([tool, *cells])
+            cell = spread if tool == ranges_of else figure
+            row = find(there)
+            form = "{:.2f}" if row and row["slow"]["median"] < 10 else "{:.1f}"
+            cells.append("failed" if failed else cell(row, "slow", form))
+        table.append([named(tool), *cells])
     return table
+
+
+#: Of which docs/tracing.md tells; those of fib are all of them.
+TRACERS = ("none", "pystrobe", "pystrobe builtins", "cProfile", "VizTracer", "yappi wall")
 
 
 TABLES: dict[str, Callable[[], Table]] = {
@@ -283,6 +291,18 @@ TABLES: dict[str, Callable[[], Table]] = {
         ],
     ),
     "traced_mixed": lambda: traced("mixed", ["pystrobe", "cProfile", "VizTracer", "yappi wall"]),
+    "tracers_fib": lambda: traced(
+        "fib",
+        [
+            *("none", "pystrobe", "pystrobe, excluded", "pystrobe builtins", "pystrobe setprofile"),
+            *("cProfile", "profiling.tracing", "VizTracer without C", "VizTracer"),
+            *("yappi wall", "yappi cpu", "sys.setprofile", "empty C hook"),
+            *("line_profiler", "pyinstrument"),
+        ],
+        ranges_of="pystrobe",
+    ),
+    "tracers_mixed": lambda: traced("mixed", TRACERS),
+    "tracers_builtins": lambda: traced("builtins", TRACERS),
 }
 
 
@@ -307,12 +327,13 @@ def filled(text: str) -> str:
 
 
 def main() -> None:
-    said = README.read_text()
-    now = filled(said)
-    if "--check" not in sys.argv[1:]:
-        README.write_text(now)
-    elif said != now:
-        raise SystemExit("README.md says other than bench/results do: run bench/readme.py")
+    for file in FILES:
+        said = file.read_text()
+        now = filled(said)
+        if "--check" not in sys.argv[1:]:
+            file.write_text(now)
+        elif said != now:
+            raise SystemExit(f"{file.name} says other than bench/results do: run bench/readme.py")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README.md says what was measured."""
+"""README.md and docs/tracing.md say what was measured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def test_its_tables_are_those_of_the_results() -> None:
+def test_the_tables_are_those_of_the_results() -> None:
     command = [sys.executable, str(REPOSITORY / "bench" / "readme.py"), "--check"]
     finished = subprocess.run(command, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
