@@ -47,12 +47,12 @@ DumpFrame FrameOf(const Tables& tables, const SampledThread* thread, FrameId id,
 
 std::vector<DumpFrame> FramesOf(const RunContext& context, const SampledThread& thread) {
   std::vector<FrameId> ids = context.tables.FramesOf(thread.stack());
+  const std::vector<pyabi::RawFrame> shown = thread.ShownFrames();
   std::vector<DumpFrame> frames;
   // What stands for callers that were not reached is no frame of the target.
-  const size_t base = ids.size() - std::min(ids.size(), thread.frames().size());
+  const size_t base = ids.size() - std::min(ids.size(), shown.size());
   for (size_t i = ids.size(); i-- > base;) {
-    frames.push_back(
-        FrameOf(context.tables, &thread, ids[i], thread.frames()[frames.size()].frame));
+    frames.push_back(FrameOf(context.tables, &thread, ids[i], shown[frames.size()].frame));
   }
   return frames;
 }

@@ -104,7 +104,7 @@ class SampledThread {
   uint8_t standing_flags() const { return standing_flags_; }
   /// As of that: the thread's time was this interpreter's.
   bool current() const { return current_; }
-  const std::vector<pyabi::RawFrame>& frames() const { return path_.frames(); }
+  std::vector<pyabi::RawFrame> ShownFrames() const { return path_.ShownFrames(); }
   const std::vector<FrameLocals>& locals() const { return locals_; }
 
  private:

@@ -41,19 +41,25 @@ bool StackPath::Take(const std::vector<pyabi::RawFrame>& fresh, size_t common, b
   path_.resize(common);
   StackId stack = common == 0 ? base : path_.back();
   const uint64_t unnamed = codes_.unnamed();
-  hidden_.clear();
   for (size_t i = fresh.size() - common; i-- > 0;) {
-    const auto frame = codes_.Resolve(fresh[i], now);
-    if (!frame) {
-      hidden_.push_back(i);
-      continue;
+    if (const auto frame = codes_.Resolve(fresh[i], now)) {
+      stack = tables_.Push(PushRegions(tables_, stack, fresh[i].region), *frame);
     }
-    stack = tables_.Push(PushRegions(tables_, stack, fresh[i].region), *frame);
     path_.push_back(stack);
   }
   frames_ = fresh;
-  for (const size_t i : hidden_) frames_.erase(frames_.begin() + static_cast<std::ptrdiff_t>(i));
   return codes_.unnamed() == unnamed;
+}
+
+std::vector<pyabi::RawFrame> StackPath::ShownFrames() const {
+  std::vector<pyabi::RawFrame> shown;
+  StackId below = base_;
+  for (size_t i = 0; i < path_.size(); ++i) {
+    if (path_[i] != below) shown.push_back(frames_[frames_.size() - 1 - i]);
+    below = path_[i];
+  }
+  std::ranges::reverse(shown);
+  return shown;
 }
 
 }  // namespace pystrobe::remote

@@ -31,18 +31,17 @@ class StackPath {
 
   StackId stack() const { return path_.empty() ? base_ : path_.back(); }
   /// Of the last stack, leaf first, without those that the interpreter pushes for itself.
-  const std::vector<pyabi::RawFrame>& frames() const { return frames_; }
+  std::vector<pyabi::RawFrame> ShownFrames() const;
 
  private:
   Tables& tables_;
   CodeCache& codes_;
-  std::vector<pyabi::RawFrame> frames_;
-  StackId base_ = kEmptyStack;   // what its frames stand on
-  std::vector<StackId> path_;    // root first: the stack up to each frame
-  std::vector<size_t> hidden_;   // positions of frames that are not shown, falling
-  size_t settled_ = 0;           // frames from the root on whose codes were settled ...
-  uint64_t settled_epoch_ = 0;   // ... in this epoch of the code cache, ...
-  Nanoseconds settled_until_{};  // ... but they are to be seen in use now and then
+  std::vector<pyabi::RawFrame> frames_;  // leaf first
+  StackId base_ = kEmptyStack;           // what its frames stand on
+  std::vector<StackId> path_;            // root first: the stack up to each frame, shown or not
+  size_t settled_ = 0;                   // frames from the root on whose codes were settled ...
+  uint64_t settled_epoch_ = 0;           // ... in this epoch of the code cache, ...
+  Nanoseconds settled_until_{};          // ... but they are to be seen in use now and then
 };
 
 }  // namespace pystrobe::remote
