@@ -229,7 +229,7 @@ bool Sleeps(pid_t thread) {
   return stat && stat->state == 'S';
 }
 
-/// Takes its time, the first one until a thread waits for it.
+/// Takes its time, for the first until a thread has waited for it for a while.
 class Slow final : public TimelineSink {
  public:
   Result<void> Begin(const Metadata&) override { return {}; }
@@ -238,8 +238,10 @@ class Slow final : public TimelineSink {
   }
   Result<void> AppendCalls(const Tables&, ThreadIndex, std::span<const CallEvent> calls) override {
     taken += calls.size();
-    while (waits != 0 && !Sleeps(waits)) usleep(1000);
-    waits = 0;
+    if (const pid_t thread = std::exchange(waits, 0); thread != 0) {
+      while (!Sleeps(thread)) usleep(1000);
+      usleep(30'000);
+    }
     usleep(2000);
     if (fails_after != 0 && taken > fails_after) return Fail(ErrorCode::kIo, "the disk is full");
     return {};
@@ -263,7 +265,7 @@ TEST(CallStream, ASlowFileIsWaitedFor) {
   }
   ASSERT_TRUE(streamed.Stop());
   EXPECT_EQ(slow.taken, 2 * kCalls);
-  EXPECT_GT(streamed.stream().waited(), milliseconds(1));
+  EXPECT_GT(streamed.stream().waited(), milliseconds(20));
 }
 
 TEST(CallStream, AFileThatFailsEndsTheTimelineAndNotTheProgram) {
