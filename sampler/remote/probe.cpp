@@ -204,7 +204,7 @@ void Probe::RunNext(Nanoseconds now) {
   const uint32_t number = done_.load(std::memory_order_relaxed);
   Slot& slot = SlotOf(number);
   Nanoseconds at = slot.state.load();
-  // Taken back meanwhile, and given again for later.
+  // Taken back meanwhile, or given again for later.
   if (at == kFree || at > now || !slot.state.compare_exchange_strong(at, kRunning)) return;
   slot.job->Run();
   // Somebody else has moved us (taskset, a cpuset that shrank and grew again).

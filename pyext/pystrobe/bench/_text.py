@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any
 
 from pystrobe.bench._turns import Row
 
@@ -39,22 +38,15 @@ def tool_of(row: Row) -> str:
 
 def cells_of(row: Row) -> tuple[str, ...]:
     """As HEAD has them; of a failure none."""
-
-    def number(key: str, form: str) -> str:
-        value: Any = row.get(key)
-        if isinstance(value, dict):
-            value = value["median"]
-        return "" if value is None else form.format(value)
-
     if "failed" in row:
         return ()
-    slow = row["slow"]
+    slow, more = row["slow"], row.get("ns_per_call")
     return (
         f"{slow['median']:.2f}",
         f"{slow['min']:.2f}-{slow['max']:.2f}",
-        number("ns_per_call", "{:,.0f}"),
-        number("told_percent", "{:.3f}"),
-        number("after", "{:.2f}"),
+        f"{round(more['median']):,}" if more else "",  # an integer: none is no -0
+        f"{row['told_percent']:.3f}" if "told_percent" in row else "",
+        f"{row['after']['median']:.2f}",
     )
 
 
