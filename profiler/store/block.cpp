@@ -20,7 +20,7 @@ constexpr int kQuickLevel = 1;
 
 // A column starts a zstd block of its own, with an entropy table of its own, unless it and what is
 // before it are so small that the table would cost more than it saves.
-constexpr size_t kOwnTable = 128;
+constexpr size_t kOwnTable = 256;
 
 constexpr size_t kMaxColumns = 256;
 

@@ -143,7 +143,9 @@ void AppendQuality(Bytes& out, const Quality& quality, const Quality& before) {
   AppendVarint(out, Difference(quality.native_cut, before.native_cut));
   AppendVarint(out, Difference(quality.native_unfit, before.native_unfit));
   AppendVarint(out, Difference(quality.left_out, before.left_out));
-  AppendHistogram(out, quality.held_each, before.held_each);
+  if (quality.held_each != before.held_each) {
+    AppendHistogram(out, quality.held_each, before.held_each);
+  }
 }
 
 Result<void> ParseQuality(ByteSpan bytes, Quality& so_far) {

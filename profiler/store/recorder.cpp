@@ -14,8 +14,8 @@
 namespace pystrobe::store {
 namespace {
 
-/// A writer seals a block about once a second; three leave room for a slow disk.
-constexpr int64_t kHeldBackNs = 3'000'000'000;
+/// As many again leave room for a slow disk.
+constexpr int64_t kHeldBackNs = 2 * StrobeWriter::kMostPendingNs;
 
 Result<std::unique_ptr<StrobeFile>> OpenAgain(int fd, const std::string& name) {
   return StrobeFile::Open(ScopedFd(fcntl(fd, F_DUPFD_CLOEXEC, 3)), name);

@@ -15,8 +15,8 @@ namespace pystrobe::store {
 
 /// Writes a recording to a file descriptor (a file, or a memfd for a recording that is only
 /// reported). Samples are gathered into blocks; a block is sealed and written when it is full or
-/// about a second old, so a killed sampler loses a second at most. Each block goes out in one
-/// write(2) where the kernel takes it whole.
+/// some two seconds old, so a killed sampler loses little more than that. Each block goes out in
+/// one write(2) where the kernel takes it whole.
 ///
 /// Times are stored in whole microseconds; no sum over a thread's samples is off by 1 us or more
 /// (samples.h). Quality::complete is not stored: Finish makes a recording complete.
@@ -26,6 +26,9 @@ namespace pystrobe::store {
 /// [one thread at a time]
 class StrobeWriter final : public TimelineSink {
  public:
+  /// Samples that span this much are written although more may be coming.
+  static constexpr int64_t kMostPendingNs = 2'500'000'000;
+
   /// Takes ownership of `fd`; `name` is for messages.
   StrobeWriter(ScopedFd fd, std::string name);
   ~StrobeWriter() override;
@@ -52,7 +55,7 @@ class StrobeWriter final : public TimelineSink {
 };
 
 /// Reads a .strobe file: metadata, tables and quality at once, samples as a stream. Samples come
-/// about a second at a time, and within that thread by thread. [any thread, const]
+/// about two seconds at a time, and within that thread by thread. [any thread, const]
 class StrobeFile final : public RecordingSource {
  public:
   /// Fails with kNotFound, kCorrupt (not a .strobe, damaged head, newer version: says which) or

@@ -10,7 +10,7 @@
 //              columns:varint, size:varint for each column, then the columns one after another
 //
 //   type 'H'  head: the first block, once; the Metadata in one column
-//   type 'D'  data: about a second of definitions, samples and quality, in the columns below
+//   type 'D'  data: some two seconds of definitions, samples and quality, in the columns below
 //   type 'c'  calls: of a timeline, in columns told below
 //   type 'g'  what a GPU did: one or more blocks are a record, which is self-contained
 //   type 'n'  ranges that a program named: one or more blocks are a record, as of a GPU

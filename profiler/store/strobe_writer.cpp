@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 #include <optional>
+#include <utility>
 
 #include "profiler/store/block.h"
 #include "profiler/store/calls.h"
@@ -20,13 +21,16 @@
 namespace pystrobe::store {
 namespace {
 
-// Samples that span this much are sealed although more may be coming.
-constexpr int64_t kBlockNs = 1'250'000'000;
-// After an Append a block this old is sealed. Less than kBlockNs, so that a caller who appends
-// about once a second has each of its batches on disk when Append returns; and of a brief recording
-// less than AppendInterval, for the same.
-constexpr int64_t kSealAfterAppendNs = 750'000'000;
+// After an Append a block this old is sealed. Less than kMostPendingNs, so that a caller who
+// appends about every two seconds has each of its batches on disk when Append returns; and of a
+// brief recording less than AppendInterval, for the same.
+constexpr int64_t kSealAfterAppendNs = 1'500'000'000;
+static_assert(kSealAfterAppendNs < StrobeWriter::kMostPendingNs);
 constexpr int64_t kSealAfterPart = 4;
+// Calls come as fast as the program makes them.
+constexpr int64_t kSealCallsAfterNs = 750'000'000;
+// How long threads were held takes as much room as all other figures, and changes little.
+constexpr int64_t kHeldEachNs = 10'000'000'000;
 // Definitions are cut into blocks of about this size, which keeps the writer's memory small.
 constexpr size_t kDefinitionBudget = size_t{1} << 20;
 
@@ -105,7 +109,7 @@ class StrobeWriter::Impl {
   /// Writes what is pending: definitions first where they need blocks of their own.
   Result<void> Seal(const Tables& tables, const Quality& so_far);
   Result<void> SealCalls(const Tables& tables);
-  Result<void> WriteBlock(BlockType type, const Quality& quality);
+  Result<void> WriteBlock(BlockType type, Quality quality);
   Result<void> PackAndWrite(BlockType type, std::span<Bytes> columns);
   Result<void> RefuseTooMuch();
   /// Writes a record as blocks of this type; `taken` is told what its definitions take of a reader.
@@ -131,6 +135,7 @@ class StrobeWriter::Impl {
   int64_t sealed_at_ns_ = 0;
   Quality so_far_;        // as it was given last
   Quality last_quality_;  // as it was written last
+  int64_t held_each_due_ns_ = 0;
   Columns columns_;
   CallEncoder calls_;
   CallColumns call_columns_;
@@ -154,7 +159,7 @@ Result<void> StrobeWriter::Impl::Append(const Tables& tables, std::span<const Sa
   so_far_ = so_far;
   int64_t now_ns = so_far.duration_ns;
   for (const Sample& sample : samples) {
-    const bool old = !pending_.empty() && sample.time_ns - first_pending_ns_ >= kBlockNs;
+    const bool old = !pending_.empty() && sample.time_ns - first_pending_ns_ >= kMostPendingNs;
     if (old || pending_.size() == kMaxSamplesPerBlock) {
       if (auto done = Seal(tables, so_far); !done) return done;
     }
@@ -162,7 +167,8 @@ Result<void> StrobeWriter::Impl::Append(const Tables& tables, std::span<const Sa
     pending_.push_back(sample);
     now_ns = std::max(now_ns, sample.time_ns);
   }
-  if (now_ns - sealed_at_ns_ < std::min(kSealAfterAppendNs, now_ns / kSealAfterPart)) return {};
+  const int64_t seal_after_ns = pending_calls_ > 0 ? kSealCallsAfterNs : kSealAfterAppendNs;
+  if (now_ns - sealed_at_ns_ < std::min(seal_after_ns, now_ns / kSealAfterPart)) return {};
   sealed_at_ns_ = now_ns;
   return pending_calls_ > 0 ? SealCalls(tables) : Seal(tables, so_far);
 }
@@ -176,7 +182,7 @@ Result<void> StrobeWriter::Impl::AppendCalls(const Tables& tables, ThreadIndex t
     calls_.Encode(thread, taken, tables, call_columns_);
     pending_calls_ += taken.size();
     calls = calls.subspan(taken.size());
-    const bool is_old = taken.back().time_ns - first_pending_call_ns_ >= kSealAfterAppendNs;
+    const bool is_old = taken.back().time_ns - first_pending_call_ns_ >= kSealCallsAfterNs;
     if (pending_calls_ < kMaxCallEventsPerBlock && !is_old) continue;
     if (auto done = SealCalls(tables); !done) return done;
   }
@@ -232,9 +238,14 @@ Result<void> StrobeWriter::Impl::Seal(const Tables& tables, const Quality& so_fa
   return WriteBlock(BlockType::kData, so_far);
 }
 
-Result<void> StrobeWriter::Impl::WriteBlock(BlockType type, const Quality& quality) {
+Result<void> StrobeWriter::Impl::WriteBlock(BlockType type, Quality quality) {
+  if (type == BlockType::kEnd || quality.duration_ns >= held_each_due_ns_) {
+    held_each_due_ns_ = quality.duration_ns + kHeldEachNs;
+  } else {
+    quality.held_each = last_quality_.held_each;
+  }
   AppendQuality(columns_[kQualityColumn], quality, last_quality_);
-  last_quality_ = quality;
+  last_quality_ = std::move(quality);
   return PackAndWrite(type, columns_);
 }
 

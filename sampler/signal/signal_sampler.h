@@ -33,7 +33,7 @@ class SignalSampler {
   ~SignalSampler();
 
   /// Blocks until `stop`, which may be set by any thread or handler; on a thread that runs no
-  /// Python and has signals blocked. Calls sink.Begin, Append about once a second, Finish. A sink
+  /// Python and has signals blocked. Calls sink.Begin, Append about every two seconds, Finish. A sink
   /// that fails ends it with its error.
   Result<void> Run(RecordingSink& sink, const std::atomic<bool>& stop);
 

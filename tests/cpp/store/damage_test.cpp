@@ -292,7 +292,7 @@ TEST(Damage, TimesHeldOfNoBucketThatThereIsAreRefused) {
   for (const size_t bucket :
        {DurationHistogram::kMostBuckets - 1, DurationHistogram::kMostBuckets}) {
     Bytes bytes = none_held;
-    bytes.back() = 2;
+    AppendVarint(bytes, 2);
     for (const size_t skipped : {size_t{3}, bucket - 4}) {
       AppendVarint(bytes, skipped);
       AppendVarint(bytes, 7);

@@ -15,7 +15,7 @@ namespace pystrobe::store {
 namespace {
 
 Bytes ReadGolden() {
-  std::ifstream file(PYSTROBE_GOLDEN_DIR "/strobe/v2.6.strobe", std::ios::binary);
+  std::ifstream file(PYSTROBE_GOLDEN_DIR "/strobe/v2.7.strobe", std::ios::binary);
   EXPECT_TRUE(file.is_open());
   return {std::istreambuf_iterator<char>(file), {}};
 }
