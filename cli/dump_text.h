@@ -15,10 +15,10 @@ namespace pystrobe::cli {
 /// paths are cut at their start; elsewhere nothing is.
 std::string DumpText(const remote::Dump& dump, const print::Terminal& terminal);
 
-/// {"pid", "python", "command": [...], "threads": [{"tid", "name", "interpreter", "state",
-/// "holds_gil", "proved", "complete", "native_whole", "frames": [{"function", "file", "line",
-/// "native", "locals": {name: {"value", "argument"}}}]}]}; frames most recent call first, "locals"
-/// only if `locals`.
+/// {"pid", "python", "free_threaded", "command": [...], "held_ns", "threads": [{"tid", "name",
+/// "interpreter", "state", "holds_gil", "proved", "complete", "native_whole", "frames":
+/// [{"function", "file", "line", "native", "locals": {name: {"value", "argument"}}}]}]}; frames
+/// most recent call first, "locals" only if `locals`.
 std::string DumpJson(const remote::Dump& dump, bool locals);
 
 }  // namespace pystrobe::cli

@@ -16,6 +16,7 @@
 #include "cli/output_file.h"
 #include "cli/present.h"
 #include "profiler/base/ascii.h"
+#include "profiler/base/proc.h"
 
 namespace pystrobe::cli {
 namespace {
@@ -43,11 +44,8 @@ const OutputRequest* ChooseBeside(const std::vector<OutputRequest>& outputs) {
 
 bool IsTag(std::string_view text) {
   const size_t dash = text.find('-');
-  const auto is_number = [](std::string_view digits) {
-    return !digits.empty() && std::ranges::all_of(digits, IsDigit);
-  };
-  return is_number(text.substr(0, dash)) &&
-         (dash == std::string_view::npos || is_number(text.substr(dash + 1)));
+  return IsNumber(text.substr(0, dash)) &&
+         (dash == std::string_view::npos || IsNumber(text.substr(dash + 1)));
 }
 
 std::string NameFor(std::string_view path, std::string_view tag) {
@@ -99,12 +97,16 @@ std::vector<std::string> ForkedChildren::ListTags() const {
 
 std::optional<std::string> ForkedChildren::ReportOne(const std::string& tag) const {
   const std::string stream = fmt::format("{}.{}{}", stem_, tag, kStream);
-  ScopedFd fd(open(stream.c_str(), O_RDONLY | O_CLOEXEC));
-  if (lseek(fd.get(), 0, SEEK_END) == 0) {
+  const auto fd = OpenForReading(stream);
+  if (!fd) {
+    PrintError(fd.error());
+    return stream;
+  }
+  if (lseek(fd->get(), 0, SEEK_END) == 0) {
     unlink(stream.c_str());  // it ended before it was looked at
     return std::nullopt;
   }
-  const auto recording = store::StrobeFile::Open(ScopedFd(dup(fd.get())), stream);
+  const auto recording = store::StrobeFile::Open(ScopedFd(dup(fd->get())), stream);
   if (!recording) {
     PrintError(recording.error());
     return std::nullopt;
@@ -115,7 +117,7 @@ std::optional<std::string> ForkedChildren::ReportOne(const std::string& tag) con
     unlink(stream.c_str());
     return std::nullopt;
   }
-  if (!WriteOutputs(**recording, fd.get(), tag)) return stream;  // it has all there is
+  if (!WriteOutputs(**recording, fd->get(), tag)) return stream;  // it has all there is
   if (!is_stream_) unlink(stream.c_str());
   return NameFor(beside_, tag);
 }

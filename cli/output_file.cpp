@@ -63,9 +63,7 @@ Result<OutputFile> OutputFile::Open(const OutputRequest& request, bool force,
 }
 
 Result<OutputFile> OutputFile::OpenStandardOutput(const OutputRequest& request) {
-  const bool binary =
-      request.format == write::Format::kPprof || request.format == write::Format::kStrobe;
-  if (binary && isatty(STDOUT_FILENO) == 1) {
+  if (write::IsBinary(request.format) && isatty(STDOUT_FILENO) == 1) {
     return FailWithHint(ErrorCode::kInvalidArgument, "Name a file with -o, or redirect: > FILE",
                         "{} is binary, and standard output is a terminal",
                         write::FormatName(request.format));

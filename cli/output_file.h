@@ -32,9 +32,9 @@ struct OutputRequest {
 /// An output that can take bytes.
 class OutputFile {
  public:
-  /// Creates the file. Refuses with kExists a regular file that is there, unless `force`; its
-  /// contents then stay until others are written. Refuses a pipe that nobody reads, and standard
-  /// output that is closed. Errors name the path.
+  /// Creates the file. Refuses with kExists a regular file that is there and not empty, unless
+  /// `force`; its contents then stay until others are written. Refuses a pipe that nobody reads,
+  /// and standard output that is closed. Errors name the path.
   static Result<OutputFile> Open(const OutputRequest& request, bool force,
                                  const std::optional<Invoker>& invoker);
 

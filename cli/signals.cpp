@@ -122,7 +122,7 @@ StopSignals::StopSignals() {
 
 StopSignals::~StopSignals() {
   Release();
-  StopForwarding();
+  forward_child = 0;
   // What was asked for has been done: another signal of the same request is not to end us with what
   // it means to others, just before we end.
   const bool was_asked = first_stop_ns.load() != 0;
@@ -158,7 +158,10 @@ void StopSignals::Release() {
 
 void StopSignals::ForwardTo(pid_t child) { forward_child = child; }
 
-void StopSignals::StopForwarding() { forward_child = 0; }
+void StopSignals::StopForwarding() {
+  first_stop_ns = MonotonicNow().count();
+  forward_child = 0;
+}
 
 pid_t StopSignals::forwarded_to() { return forward_child.load(); }
 

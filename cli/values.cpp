@@ -91,7 +91,8 @@ Result<Nanoseconds> ParseDuration(std::string_view option, std::string_view text
   if (!seconds) {
     return FailWithHint(ErrorCode::kInvalidArgument, hint, "{} '{}' is not a time", option, text);
   }
-  if (*seconds < 0 || (*seconds == 0 && !zero_allowed)) {
+  const bool is_nothing = *seconds * 1e9 < 0.5 && !zero_allowed;
+  if (*seconds < 0 || is_nothing) {
     return FailWithHint(ErrorCode::kInvalidArgument, hint, "{} '{}' is {} 0", option, text,
                         zero_allowed ? "below" : "not above");
   }

@@ -13,9 +13,11 @@ namespace {
 
 size_t CountOpen() {
   std::unique_ptr<DIR, decltype([](DIR* dir) { closedir(dir); })> dir(opendir("/proc/self/fd"));
-  size_t count = 0;
-  while (dir != nullptr && readdir(dir.get()) != nullptr) ++count;
-  return count;
+  if (dir == nullptr) return 0;
+  size_t entries = 0;
+  while (readdir(dir.get()) != nullptr) ++entries;
+  constexpr size_t kNoneOfOurs = 3;  // ".", ".." and that of the directory itself
+  return entries - kNoneOfOurs;
 }
 
 }  // namespace

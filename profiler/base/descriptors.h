@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// File descriptors: how many are left.
+// File descriptors: how many are left, and what to say when there are none.
 #pragma once
 
 #include <cstddef>

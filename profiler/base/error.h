@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Errors as values. Everything below the Python binding returns Result<T>; nothing throws.
+// Errors as values. Everything below the Python binding returns Result<T>; nothing throws
+// but for want of memory (no_memory.h).
 //
 // An Error tells a user what was tried and the value seen (`message`) and what to do about it
 // (`hint`, may be empty). Three ways to handle one:

@@ -226,7 +226,7 @@ inline constexpr size_t kMaxPayload = size_t{16} << 20;  ///< of a block, packed
 inline constexpr size_t kMaxSamplesPerBlock = 1 << 14;
 inline constexpr size_t kMaxCallEventsPerBlock = 1 << 17;
 inline constexpr size_t kMaxGpuRows =
-    1 << 18;  ///< of a record: devices, kernels, sums, idles, waits, each
+    1 << 18;  ///< of a record: devices, kernels, sums, idles, waits, uses, gaps, each
 inline constexpr size_t kMaxGpuSpans = 1 << 20;
 inline constexpr size_t kMaxRanges = 1 << 18;  ///< of a record: ranges, and rows of streams, each
 inline constexpr size_t kMaxRangeSpans = 1 << 20;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "profiler/base/proc.h"
 #include "profiler/model/gpu_translation.h"
 #include "profiler/store/block.h"
 #include "profiler/store/calls.h"
@@ -357,10 +357,9 @@ StrobeFile::StrobeFile(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 StrobeFile::~StrobeFile() = default;
 
 Result<std::unique_ptr<StrobeFile>> StrobeFile::Open(const std::string& path) {
-  // Not blocking, so that a FIFO is refused instead of waited for.
-  ScopedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) return FailErrno(errno, ErrorCode::kUnreadable, "opening {}", path);
-  return Open(std::move(fd), path);
+  auto fd = OpenForReading(path);
+  if (!fd) return std::unexpected(fd.error());
+  return Open(*std::move(fd), path);
 }
 
 Result<std::unique_ptr<StrobeFile>> StrobeFile::Open(ScopedFd fd, std::string name) {

@@ -11,19 +11,20 @@ namespace {
 struct FormatInfo {
   Format format;
   std::string_view name;
+  bool binary = false;
 };
 
 constexpr std::array kFormats = {
-    FormatInfo{Format::kStrobe, "strobe"},
+    FormatInfo{Format::kStrobe, "strobe", true},
     FormatInfo{Format::kHtml, "html"},
     FormatInfo{Format::kSpeedscope, "speedscope"},
-    FormatInfo{Format::kPprof, "pprof"},
+    FormatInfo{Format::kPprof, "pprof", true},
     FormatInfo{Format::kCollapsed, "collapsed"},
     FormatInfo{Format::kJson, "json"},
     FormatInfo{Format::kCallgrind, "callgrind"},
-    FormatInfo{Format::kPstats, "pstats"},
+    FormatInfo{Format::kPstats, "pstats", true},
     FormatInfo{Format::kTraceEvents, "trace-events"},
-    FormatInfo{Format::kPerfetto, "perfetto"},
+    FormatInfo{Format::kPerfetto, "perfetto", true},
 };
 
 struct Suffix {
@@ -108,6 +109,11 @@ std::pair<std::string_view, std::string_view> SplitSuffix(std::string_view path)
     length = path.size() - dot;
   }
   return {path.substr(0, path.size() - length), path.substr(path.size() - length)};
+}
+
+bool IsBinary(Format format) {
+  return std::ranges::any_of(
+      kFormats, [&](const FormatInfo& info) { return info.format == format && info.binary; });
 }
 
 bool IsOfCalls(Format format) { return format == Format::kCallgrind || format == Format::kPstats; }

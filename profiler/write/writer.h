@@ -35,6 +35,8 @@ enum class Format {
   kPerfetto,
 };
 
+/// Whether it is no text, which a terminal could show.
+bool IsBinary(Format format);
 /// Whether it holds calls, which only a traced recording has.
 bool IsOfCalls(Format format);
 /// Whether it holds each call by itself, or each work of a GPU, which only a timeline has.
@@ -84,8 +86,8 @@ Result<void> Write(Format format, const Profile& profile, const WriteOptions& op
 
 /// One page that needs no network: flame graph, table, all modes and threads.
 Result<void> WriteHtml(const Profile& profile, const WriteOptions& options, Output& output);
-/// Threads in order of time, weights of `mode` in nanoseconds. The only writer that reads the
-/// samples themselves, several times; memory does not grow with their number.
+/// Threads in order of time, weights of `mode` in nanoseconds. Reads the samples themselves,
+/// several times; memory does not grow with their number.
 Result<void> WriteSpeedscope(const Profile& profile, const WriteOptions& options, Output& output);
 /// Gzipped; samples, wall, CPU and lock time of each thread and stack, `mode` shown first.
 Result<void> WritePprof(const Profile& profile, const WriteOptions& options, Output& output);

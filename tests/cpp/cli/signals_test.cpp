@@ -54,6 +54,37 @@ TEST(StopSignalsTest, TheSecondTakesTheShortcutAndTheThirdGivesUp) {
             128 + SIGTERM);
 }
 
+TEST(StopSignalsTest, ThoseForAChildDoNotStopUs) {
+  EXPECT_EQ(StatusUnderSignals([](StopSignals& signals) {
+              const pid_t child = fork();
+              if (child == 0) {
+                signal(SIGINT, SIG_DFL);
+                for (;;) pause();
+              }
+              signals.ForwardTo(child);
+              int status = 0;
+              for (int i = 0; i < 2; ++i) {
+                raise(SIGINT);
+                std::this_thread::sleep_for(kAnotherStop);
+              }
+              if (waitpid(child, &status, 0) != child || !WIFSIGNALED(status)) _exit(1);
+              if (signals.stop()) _exit(2);
+            }),
+            0);
+}
+
+TEST(StopSignalsTest, AfterTheChildTheFirstGivesUp) {
+  EXPECT_EQ(StatusUnderSignals([](StopSignals& signals) {
+              signals.ForwardTo(getpid());
+              signals.StopForwarding();
+              raise(SIGINT);  // one with what ended the child
+              if (!signals.stop()) _exit(1);
+              std::this_thread::sleep_for(kAnotherStop);
+              raise(SIGINT);
+            }),
+            128 + SIGINT);
+}
+
 TEST(StopSignalsTest, WhereSamplingEndedByItselfTheFirstTakesIt) {
   EXPECT_EQ(StatusUnderSignals([](StopSignals& signals) {
               signals.OfferShortcut();

@@ -83,8 +83,9 @@ TEST(SpeedscopeOutputTest, ARecordingThatCannotBeReadIsReported) {
 
 INSTANTIATE_TEST_SUITE_P(Writers, OutputTest,
                          ::testing::Values(Writer{"Collapsed", WriteCollapsed},
-                                           Writer{"Html", WriteHtml}, Writer{"Json", WriteJson},
-                                           Writer{"Pprof", WritePprof},
+                                           Writer{"Callgrind", WriteCallgrind},
+                                           Writer{"Pstats", WritePstats}, Writer{"Html", WriteHtml},
+                                           Writer{"Json", WriteJson}, Writer{"Pprof", WritePprof},
                                            Writer{"Speedscope", WriteSpeedscope},
                                            Writer{"TraceEvents", WriteTraceEvents},
                                            Writer{"Perfetto", WritePerfetto}),
