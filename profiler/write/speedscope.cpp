@@ -9,8 +9,9 @@
 // So one pass counts runs, then each further pass gathers as many threads as fit in memory, and a
 // thread too large for that is streamed: a pass for its stacks, a pass for its weights.
 //
-// A timeline becomes `evented` profiles of elapsed time: each call opens and closes. Of a GPU's
-// work it is not known when it ran: each stack has all its time in one place.
+// A timeline becomes `evented` profiles of elapsed time: each call opens and closes. They are
+// gathered and streamed the same way. Of a GPU's work it is not known when it ran: each stack has
+// all its time in one place.
 #include "profiler/write/speedscope.h"
 
 #include <algorithm>
@@ -39,9 +40,16 @@ struct RunOfSamples {
   uint32_t stack = 0;  // as FunctionStacks numbers it
 };
 
+// A call of a timeline begins or ends.
+struct Edge {
+  int64_t at_ns = 0;
+  uint32_t frame = 0;
+  bool begins = false;
+};
+
 // What of a thread is known before its runs are written. A slot is a place in Profile::threads.
 struct ThreadSummary {
-  uint64_t runs = 0;
+  uint64_t runs = 0;  // of a timeline: edges
   uint64_t weight_ns = 0;
   int64_t start_ns = 0;
 };
@@ -80,7 +88,7 @@ class SpeedscopeWriter {
     WriteHead();
     WriteFrames();
     json_.NewLine().Key("profiles").BeginArray();
-    const auto written = has_each_call ? WriteCalls() : WriteThreads(runs_in_memory);
+    const auto written = has_each_call ? WriteCalls(runs_in_memory) : WriteThreads(runs_in_memory);
     if (!written) return written;
     json_.EndArray().EndObject();
     out_.Append('\n');
@@ -171,51 +179,101 @@ class SpeedscopeWriter {
     json_.EndArray().EndObject();
   }
 
+  // As many threads from this slot on as fit in memory, but one at least.
+  struct Batch {
+    size_t end = 0;
+    uint64_t runs = 0;
+  };
+  Batch BatchFrom(size_t first, uint64_t runs_in_memory) const {
+    Batch batch{first + 1, summaries_[first].runs};
+    for (; batch.end < summaries_.size(); ++batch.end) {
+      const uint64_t runs = summaries_[batch.end].runs;
+      if (batch.runs + runs > runs_in_memory) break;
+      batch.runs += runs;
+    }
+    return batch;
+  }
+
   Result<void> WriteThreads(uint64_t runs_in_memory) {
     uint64_t written_runs = 0;
     for (size_t first = 0; first < summaries_.size() && out_.ok();) {
-      uint64_t runs = summaries_[first].runs;
-      size_t last = first + 1;
-      for (; last < summaries_.size() && runs + summaries_[last].runs <= runs_in_memory; ++last) {
-        runs += summaries_[last].runs;
-      }
-      auto written = runs > runs_in_memory ? StreamThread(first) : WriteBatch(first, last);
+      const Batch batch = BatchFrom(first, runs_in_memory);
+      auto written =
+          batch.runs > runs_in_memory ? StreamThread(first) : WriteBatch(first, batch.end);
       if (!written) return written;
-      written_runs += runs;
-      first = last;
+      written_runs += batch.runs;
+      first = batch.end;
     }
     if (written_runs == 0) WriteNothing();
     return {};
   }
 
-  // A pass for each thread: their events stand one after the other.
-  Result<void> WriteCalls() {
-    const auto begin_ns = static_cast<uint64_t>(std::max<int64_t>(profile_.since_ns, 0));
-    const auto end_ns = static_cast<uint64_t>(std::max<int64_t>(profile_.until_ns, 0));
-    const TimeRange range = RangeOf(profile_);
-    for (size_t slot = 0; slot < summaries_.size() && out_.ok(); ++slot) {
-      const ThreadIndex thread = profile_.threads[slot].thread;
-      json_.NewLine().BeginObject().Field("type", "evented");
-      json_.Field("name", ThreadLabel(tables_.thread(thread), tables_));
-      json_.Field("unit", "nanoseconds");
-      json_.Field("startValue", begin_ns).Field("endValue", end_ns);
-      json_.NewLine().Key("events").BeginArray();
-      const auto write = [&](const Span& span, bool begins) {
-        if (span.thread == thread && out_.ok()) WriteEdge(span, begins);
-      };
-      auto read = ForEachEdge(*profile_.recording, write, range);
-      if (!read) return read;
-      json_.EndArray().EndObject();
-    }
+  Result<void> WriteCalls(uint64_t edges_in_memory) {
     if (summaries_.empty()) WriteNothing();
+    auto counted = ForEachEdgeIn(0, summaries_.size(),
+                                 [this](size_t slot, const Edge&) { ++summaries_[slot].runs; });
+    if (!counted) return counted;
+    for (size_t first = 0; first < summaries_.size() && out_.ok();) {
+      const Batch batch = BatchFrom(first, edges_in_memory);
+      auto written =
+          batch.runs > edges_in_memory ? StreamCalls(first) : WriteCallsOf(first, batch.end);
+      if (!written) return written;
+      first = batch.end;
+    }
     return {};
   }
 
-  void WriteEdge(const Span& span, bool begins) {
-    const FunctionId function = tables_.frame(tables_.stack(span.stack).frame).function;
-    json_.BeginObject().Field("type", begins ? "O" : "C");
-    json_.Field("frame", frame_of_function_[ToIndex(function)]);
-    json_.Field("at", begins ? span.begin_ns : span.end_ns).EndObject();
+  // One pass over the calls of the threads in [first, last): visit(slot, edge), threads mixed.
+  template <typename Visit>
+  Result<void> ForEachEdgeIn(size_t first, size_t last, Visit visit) const {
+    const auto visit_span = [&](const Span& span, bool begins) {
+      const size_t slot = slot_of_thread_[ToIndex(span.thread)];
+      if (slot < first || slot >= last) return;
+      const FunctionId function = tables_.frame(tables_.stack(span.stack).frame).function;
+      const uint32_t frame = frame_of_function_[ToIndex(function)];
+      visit(slot, Edge{begins ? span.begin_ns : span.end_ns, frame, begins});
+    };
+    return ForEachEdge(*profile_.recording, visit_span, RangeOf(profile_));
+  }
+
+  Result<void> WriteCallsOf(size_t first, size_t last) {
+    std::vector<std::vector<Edge>> edges(last - first);
+    for (size_t slot = first; slot < last; ++slot) {
+      edges[slot - first].reserve(summaries_[slot].runs);
+    }
+    auto read = ForEachEdgeIn(
+        first, last, [&](size_t slot, const Edge& edge) { edges[slot - first].push_back(edge); });
+    if (!read) return read;
+    for (size_t slot = first; slot < last && out_.ok(); ++slot) {
+      BeginCalls(slot);
+      for (const Edge& edge : edges[slot - first]) WriteEdge(edge);
+      json_.EndArray().EndObject();
+    }
+    return {};
+  }
+
+  Result<void> StreamCalls(size_t slot) {
+    BeginCalls(slot);
+    auto read = ForEachEdgeIn(slot, slot + 1, [this](size_t, const Edge& edge) {
+      if (out_.ok()) WriteEdge(edge);
+    });
+    json_.EndArray().EndObject();
+    return read;
+  }
+
+  void BeginCalls(size_t slot) {
+    const ThreadIndex thread = profile_.threads[slot].thread;
+    json_.NewLine().BeginObject().Field("type", "evented");
+    json_.Field("name", ThreadLabel(tables_.thread(thread), tables_));
+    json_.Field("unit", "nanoseconds");
+    json_.Field("startValue", std::max<int64_t>(profile_.since_ns, 0));
+    json_.Field("endValue", std::max<int64_t>(profile_.until_ns, 0));
+    json_.NewLine().Key("events").BeginArray();
+  }
+
+  void WriteEdge(const Edge& edge) {
+    json_.BeginObject().Field("type", edge.begins ? "O" : "C");
+    json_.Field("frame", edge.frame).Field("at", edge.at_ns).EndObject();
   }
 
   // The page wants at least one profile to show.

@@ -118,7 +118,7 @@ TEST_F(SpeedscopeTest, AThreadWithoutTimeInTheModeIsLeftOut) {
 }
 
 TEST(SpeedscopeWriterTest, MemoryLimitsDoNotChangeTheBytes) {
-  for (const char* example : {"shop", "odd", "large"}) {
+  for (const char* example : {"shop", "odd", "large", "ranges-and-calls"}) {
     MemoryRecording recording;
     ASSERT_TRUE(FillExample(example, recording));
     const auto profile = Fold(recording, {.include_idle = true});
