@@ -3,7 +3,6 @@
 // Functions and their callers, put together from a call tree. [one thread]
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -37,16 +36,16 @@ class CallRows {
   template <typename Add>
   void Enter(Key key, std::optional<Key> caller, const Add& add) {
     const size_t row = RowOf(key);
-    const size_t place = CallerOf(row, caller);
-    const uint64_t edge = uint64_t{row} << 32 | place;
+    const uint64_t edge_key = uint64_t{row} << 32 | NumberOf(caller);
+    Edge& edge = EdgeOf(edge_key, row, caller);
     add(rows_[row].sums, open_[row]++ > 0);
-    add(rows_[row].callers[place].sums, open_edges_[edge]++ > 0);
-    path_.push_back({row, edge});
+    add(rows_[row].callers[edge.place].sums, edge.open++ > 0);
+    path_.push_back({row, edge_key});
   }
   /// Of what was entered last.
   void Leave() {
     --open_[path_.back().row];
-    --open_edges_[path_.back().edge];
+    --edges_.find(path_.back().edge).value().open;
     path_.pop_back();
   }
 
@@ -54,6 +53,11 @@ class CallRows {
   std::vector<Row> Take() { return std::move(rows_); }
 
  private:
+  struct Edge {
+    size_t place;       // in the callers of the row
+    uint32_t open = 0;  // nodes on the way to the root
+  };
+
   size_t RowOf(Key key) {
     const auto [found, is_new] = row_of_.emplace(key, rows_.size());
     if (is_new) {
@@ -63,12 +67,16 @@ class CallRows {
     return found->second;
   }
 
-  size_t CallerOf(size_t row, std::optional<Key> caller) {
+  uint32_t NumberOf(std::optional<Key> caller) {
+    if (!caller) return 0;
+    return numbers_.emplace(*caller, static_cast<uint32_t>(numbers_.size() + 1)).first->second;
+  }
+
+  Edge& EdgeOf(uint64_t key, size_t row, std::optional<Key> caller) {
     auto& callers = rows_[row].callers;
-    const auto found = std::ranges::find(callers, caller, &Row::Caller::key);
-    if (found != callers.end()) return static_cast<size_t>(found - callers.begin());
-    callers.push_back({.key = caller, .sums = {}});
-    return callers.size() - 1;
+    const auto [found, is_new] = edges_.emplace(key, Edge{callers.size()});
+    if (is_new) callers.push_back({.key = caller, .sums = {}});
+    return found.value();
   }
 
   struct Step {
@@ -77,8 +85,9 @@ class CallRows {
   };
   std::vector<Row> rows_;
   HashMap<Key, size_t> row_of_;
-  std::vector<uint32_t> open_;  // by row: nodes on the way to the root
-  HashMap<uint64_t, uint32_t, PairHash> open_edges_;
+  std::vector<uint32_t> open_;               // by row: nodes on the way to the root
+  HashMap<Key, uint32_t> numbers_;           // of callers, from 1 on
+  HashMap<uint64_t, Edge, PairHash> edges_;  // by row << 32 | number of the caller
   std::vector<Step> path_;
 };
 

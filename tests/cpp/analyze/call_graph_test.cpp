@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/analyze/call_graph.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -98,6 +99,23 @@ TEST_F(CallGraphTest, DeepStacksNeedNoneOfOurs) {
                   .stack = stack,
                   .count = 1});
   EXPECT_EQ(Graph()["down"].sums.total.wall_ns, 5U);
+}
+
+// As of a helper, or of len() with --builtins. A search through them for each call would not end.
+TEST_F(CallGraphTest, AFunctionMayHaveManyCallers) {
+  constexpr int kCallers = 200'000;
+  Tables& tables = recording_.mutable_tables();
+  const FrameId helper = testing::MakeFrame(tables, {"helper"});
+  const ThreadIndex thread = MakeThread(tables, 1, "thread");
+  for (int i = 0; i < kCallers; ++i) {
+    const FrameId caller = testing::MakeFrame(tables, {fmt::format("caller {}", i)});
+    recording_.Add({.time_ns = i + 1,
+                    .wall_ns = 1,
+                    .thread = thread,
+                    .stack = tables.Push(tables.Push(kEmptyStack, caller), helper),
+                    .count = 1});
+  }
+  EXPECT_EQ(Graph()["helper"].callers.size(), size_t{kCallers});
 }
 
 }  // namespace
