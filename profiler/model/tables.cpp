@@ -9,6 +9,14 @@ namespace {
 
 uint64_t Join(uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; }
 
+/// The start of a text that is too long, up to the end of a character of UTF-8.
+std::string Cut(std::string_view text) {
+  constexpr std::string_view kMore = "...";
+  size_t end = Tables::kMostOfText - kMore.size();
+  while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end)).append(kMore);
+}
+
 uint64_t HashOf(const StackNode& node) {
   return MixBits(Join(ToIndex(node.parent), ToIndex(node.frame)));
 }
@@ -26,6 +34,7 @@ Tables::Tables() {
 }
 
 StringId Tables::Intern(std::string_view text) {
+  if (text.size() > kMostOfText) return Intern(Cut(text));
   if (auto it = string_ids_.find(text); it != string_ids_.end()) return it->second;
   const StringId id{static_cast<uint32_t>(strings_.size())};
   strings_.emplace_back(text);

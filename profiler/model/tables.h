@@ -63,10 +63,14 @@ struct Thread {
 /// Append-only interning tables. Equal definitions get the same id.
 class Tables {
  public:
+  static constexpr size_t kMostOfText = size_t{8} << 20;
+
   Tables();
   Tables(Tables&&) noexcept = default;
   Tables& operator=(Tables&&) noexcept = default;
 
+  /// Of a text longer than kMostOfText, which a program can give to code that it makes, the start,
+  /// with "..." after it: it goes into one block of a file, and nobody reads it.
   StringId Intern(std::string_view text);
   FunctionId Intern(const Function& function);
   FrameId Intern(const Frame& frame);

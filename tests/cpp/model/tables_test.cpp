@@ -35,6 +35,18 @@ TEST(Tables, StringsStayValidWhileTheTableGrows) {
   EXPECT_EQ(tables.text(first), "first");
 }
 
+TEST(Tables, AMonstrousTextIsCutBetweenCharacters) {
+  Tables tables;
+  std::string text = "x";
+  while (text.size() <= Tables::kMostOfText) text += "δ";
+  const StringId id = tables.Intern(text);
+  const std::string cut = tables.text(id);
+  EXPECT_LE(cut.size(), Tables::kMostOfText);
+  EXPECT_EQ(cut.substr(cut.size() - 5), "δ...");
+  EXPECT_EQ(tables.Intern(text), id);
+  EXPECT_EQ(tables.Intern(cut), id);
+}
+
 TEST(Tables, StacksFormATreeFromTheRoot) {
   Tables tables;
   FrameId a = MakeFrame(tables, "a", 1);
