@@ -64,6 +64,16 @@ struct Metadata {
 /// Whether every call was traced, and its samples are calls.
 inline bool HasCalls(const Metadata& metadata) { return metadata.pause_mode == kByTracing; }
 
+/// Whether elapsed time was recorded, waiting included.
+inline bool HasWallTime(const Metadata& metadata) {
+  return metadata.pause_mode != kBySignals && metadata.pause_mode != kOfGpu;
+}
+
+/// Whether it was seen who has the interpreter's lock.
+inline bool HasLock(const Metadata& metadata) {
+  return HasWallTime(metadata) && !HasCalls(metadata);
+}
+
 /// Whether CPU time was read.
 inline bool HasCpuTime(const Metadata& metadata) { return metadata.clock != CallClock::kWall; }
 
