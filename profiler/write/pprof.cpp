@@ -149,13 +149,14 @@ class PprofWriter {
 
   bool IsThere(const ValueType& type) const {
     if (type.type.starts_with("gpu")) return profile_.with_streams != nullptr;
-    if (type.type == "gil") return !has_calls();  // which do not tell who has the lock
+    if (type.type == "wall") return HasWallTime(metadata());
+    if (type.type == "gil") return HasLock(metadata());
     return type.type != "cpu" || profile_.has_cpu_time;
   }
   ValueType NamedAsHere(const ValueType& type) const {
-    return has_calls() && type.type == "samples" ? ValueType{"calls", type.unit} : type;
+    return HasCalls(metadata()) && type.type == "samples" ? ValueType{"calls", type.unit} : type;
   }
-  bool has_calls() const { return HasCalls(profile_.recording->metadata()); }
+  const Metadata& metadata() const { return profile_.recording->metadata(); }
 
   std::string EncodeValueType(const ValueType& type) {
     std::string bytes;
@@ -278,12 +279,13 @@ class PprofWriter {
   }
 
   std::string EncodeTail() {
-    const Metadata& metadata = profile_.recording->metadata();
+    const Metadata& metadata = this->metadata();
     std::string bytes;
     Pbf pbf(bytes);
     pbf.add_int64(kProfileTimeNanos, WrappingAdd(metadata.start_unix_ns, profile_.since_ns));
     pbf.add_int64(kProfileDurationNanos, WrappingSubtract(profile_.until_ns, profile_.since_ns));
-    pbf.add_message(kProfilePeriodType, EncodeValueType({"wall", "nanoseconds"}));
+    const ValueType period_type{HasWallTime(metadata) ? "wall" : "cpu", "nanoseconds"};
+    pbf.add_message(kProfilePeriodType, EncodeValueType(period_type));
     if (metadata.wanted_rate_hz > 0) {
       constexpr double kLongest = 9e18;  // which fits the type
       const double period_ns = std::min(1e9 / metadata.wanted_rate_hz, kLongest);

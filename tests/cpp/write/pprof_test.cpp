@@ -16,8 +16,14 @@ namespace pystrobe::write {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::Each;
+using ::testing::Field;
 using ::testing::Pair;
+using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
+using testing::FillExample;
+using testing::MemoryRecording;
+using testing::Written;
 using testing::WrittenExample;
 
 std::string Inflated(const std::string& gz) {
@@ -55,6 +61,7 @@ struct Decoded {
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> locations;  // id -> function, line
   std::map<uint64_t, std::map<uint32_t, uint64_t>> functions;
   std::vector<std::string> comments;
+  std::string period_type;
   std::map<uint32_t, uint64_t> scalars;
 
   /// "function:line" root first.
@@ -128,6 +135,8 @@ Decoded Decode(const std::string& gz) {
     } else if (tag == 5) {
       auto function = Scalars(message.get_message());
       profile.functions[function[1]] = function;
+    } else if (tag == 11) {
+      profile.period_type = profile.strings.at(Scalars(message.get_message())[1]);
     } else if (tag == 13) {
       for (const uint64_t text : Packed(message))
         profile.comments.push_back(profile.strings.at(text));
@@ -165,11 +174,24 @@ TEST(PprofTest, CarriesStreamsOfAGpuBesideThreads) {
   EXPECT_EQ(profile.strings.at(profile.scalars.at(14)), "gpu");
 }
 
+// Elapsed time and the lock are not known then; viewers would show zeros.
+TEST(PprofTest, OfARecordingBySignalsHasCpuTimeAlone) {
+  MemoryRecording recording;
+  ASSERT_TRUE(FillExample("shop", recording));
+  recording.mutable_metadata().pause_mode = kBySignals;
+  const Decoded profile = Decode(Written(WritePprof, recording, {.mode = Mode::kCpu}));
+  EXPECT_THAT(profile.sample_types,
+              ElementsAre(Pair("samples", "count"), Pair("cpu", "nanoseconds")));
+  EXPECT_EQ(profile.period_type, "cpu");
+  EXPECT_THAT(profile.samples, Each(Field(&DecodedSample::values, SizeIs(2))));
+}
+
 TEST(PprofTest, CarriesFourValuesForEveryThreadAndStack) {
   const Decoded profile = Decode(WrittenExample(WritePprof, "shop"));
   EXPECT_THAT(profile.sample_types,
               ElementsAre(Pair("samples", "count"), Pair("wall", "nanoseconds"),
                           Pair("cpu", "nanoseconds"), Pair("gil", "nanoseconds")));
+  EXPECT_EQ(profile.period_type, "wall");
   std::map<std::string, std::vector<uint64_t>> values;
   for (const DecodedSample& sample : profile.samples) {
     values[sample.labels.at("thread_id") + " " + profile.Stack(sample)] = sample.values;
