@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/native/debug_file.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -28,8 +29,14 @@ std::string_view BuildIdOf(Dwfl_Module* module) {
   return {reinterpret_cast<const char*>(bits), static_cast<size_t>(size)};
 }
 
-/// As in .gnu_debuglink: the CRC-32 of zlib. Nullopt where it cannot be read.
+// All of a file has to be read for its checksum. A larger one, or none that ends, is not waited for.
+constexpr off_t kMostToRead = off_t{1} << 30;
+
+/// As in .gnu_debuglink: the CRC-32 of zlib. Nullopt where it cannot be read, or not in good time.
 std::optional<GElf_Word> ChecksumOf(int fd) {
+  struct stat info{};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  if (info.st_size > kMostToRead) return std::nullopt;
   std::array<unsigned char, 1 << 16> part;
   uLong checksum = crc32(0, nullptr, 0);
   for (ssize_t size; (size = read(fd, part.data(), part.size())) != 0;) {

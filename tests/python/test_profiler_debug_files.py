@@ -42,6 +42,15 @@ def strip(directory: Path, build_id: str, debug_name: str) -> Path:
     return library
 
 
+def test_a_file_without_end_is_not_read_for_its_checksum(tmp_path: Path) -> None:
+    library = strip(tmp_path, *BY_CHECKSUM)
+    debug = tmp_path / ".debug" / BY_CHECKSUM[1]
+    for take_place in (lambda: os.truncate(debug, 1 << 42), lambda: debug.symlink_to("/dev/zero")):
+        take_place()
+        assert "exported" in path_of_the_time(library)
+        debug.unlink()
+
+
 @pytest.fixture(params=[BY_CHECKSUM, BY_ID], ids=["checksum", "build-id"])
 def stripped(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return strip(tmp_path, *request.param)
