@@ -46,8 +46,12 @@ std::string FindPypy(const std::string& executable, const std::vector<native::Mo
   return library == modules.end() ? std::string() : library->path;
 }
 
-/// With the /proc of another pid namespace every number is somebody else's.
-std::optional<Error> WhyForeignProc() {
+}  // namespace
+
+std::optional<Error> WhyNoProc() {
+  if (access("/proc/self/stat", R_OK) != 0) {
+    return Error{ErrorCode::kNotFound, "/proc is not mounted here", "mount -t proc proc /proc"};
+  }
   const auto self = ReadLink("/proc/self");
   if (!self || *self == std::to_string(getpid())) return std::nullopt;
   return Error{ErrorCode::kPermission,
@@ -56,17 +60,12 @@ std::optional<Error> WhyForeignProc() {
                "Mount one for this namespace: mount -t proc proc /proc (unshare --mount-proc)."};
 }
 
-}  // namespace
-
 std::optional<Error> WhyNoProgram(pid_t pid) {
-  if (auto error = WhyForeignProc()) return error;
+  if (auto error = WhyNoProc()) return error;
   auto stat =
       pid > 0 ? ReadTaskStat(pid, pid) : Result<TaskStat>(Fail(ErrorCode::kNotFound, "not a pid"));
   if (!stat) {
     if (stat.error().code == ErrorCode::kIo) return stat.error();
-    if (access("/proc/self/stat", R_OK) != 0) {
-      return Error{ErrorCode::kNotFound, "/proc is not mounted here", "mount -t proc proc /proc"};
-    }
     if (pid > 0 && (kill(pid, 0) == 0 || errno == EPERM)) {
       return Error{ErrorCode::kPermission,
                    fmt::format("process {} exists, but /proc hides it from this user", pid),

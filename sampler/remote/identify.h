@@ -14,6 +14,10 @@
 
 namespace pystrobe::remote {
 
+/// The error for a /proc that tells nothing of the processes here: that of another pid namespace,
+/// whose numbers are all somebody else's, or none at all. Nullopt when it is as it should be.
+std::optional<Error> WhyNoProc();
+
 /// The error for a pid that names no process that could be read at all: none such, a thread, a
 /// zombie, a kernel thread. Nullopt when it names a live process with a program.
 std::optional<Error> WhyNoProgram(pid_t pid);

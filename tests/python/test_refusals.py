@@ -26,6 +26,7 @@ from probing import (
     probe_path,
     until,
 )
+from pystrobe_command import Pystrobe
 from running import running
 from sandbox import forbid_reading
 
@@ -191,6 +192,26 @@ def test_the_proc_of_another_pid_namespace_is_no_help(newest: Interpreter) -> No
     assert seen["error"] == PERMISSION
     assert "/proc is of another pid namespace" in seen["message"]
     assert "mount -t proc" in seen["hint"]
+
+
+@ROOT_ONLY
+@pytest.mark.parametrize(
+    ("enter", "seen"),
+    [
+        (["--pid", "--fork"], "/proc is of another pid namespace"),
+        (["--mount"], "/proc is not mounted here"),
+    ],
+)
+def test_a_proc_that_tells_nothing_is_all_that_doctor_says(
+    pystrobe: Pystrobe, enter: list[str], seen: str
+) -> None:
+    hide = "mount -t tmpfs none /proc; " if "--mount" in enter else ""
+    command = ["unshare", *enter, "sh", "-c", f'{hide}exec "$0" doctor', str(pystrobe.executable)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 1
+    assert seen in done.stdout
+    assert "mount -t proc" in done.stdout
+    assert "CAP_SYS_PTRACE" not in done.stdout
 
 
 @ROOT_ONLY
