@@ -20,6 +20,11 @@ int Report(const ReportOptions& options) {
     PrintError(error);
     return ExitCodeFor(error);
   }
+  // A table tells of it itself.
+  const std::string& missing = (*recording)->cut_off();
+  if (!missing.empty() && !options.outputs.empty()) {
+    PrintNote(fmt::format("{}: {}", options.file, missing));
+  }
   const auto invoker = FindInvoker(geteuid(), kProcessEnvironment);
   auto outputs = OpenOutputs(options.outputs, options.force, invoker, options.file);
   if (!outputs) {

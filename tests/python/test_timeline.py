@@ -265,6 +265,10 @@ os.kill(os.getpid(), signal.SIGKILL)
     table = pystrobe.run("report", str(recording))
     assert "early" in table.out
     assert "cut off" in table.out
+    assert table.err == ""
+    stacks = pystrobe.run("report", str(recording), "-f", "collapsed")
+    assert "early" in stacks.out
+    assert "without an end block" in stacks.err
 
 
 def test_a_child_made_by_fork_writes_nothing_into_it(pystrobe: Pystrobe, tmp_path: Path) -> None:
