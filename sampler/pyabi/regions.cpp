@@ -13,7 +13,7 @@ constexpr std::string_view kOther = "(other regions)";
 uint64_t HashOf(Regions::Id parent, std::string_view name) {
   uint64_t hash = parent;
   for (const char c : name) hash = MixBits(hash ^ static_cast<unsigned char>(c));
-  return hash | 1;  // 0 stands for none
+  return hash;
 }
 
 constinit std::atomic<const Regions*> of_this_process{nullptr};
@@ -85,22 +85,24 @@ Regions::Id Regions::Of(const RawFrame& frame) const {
 
 // Two threads that need the same name at once may make two of it, which does no harm.
 Regions::Id Regions::Intern(Id parent, std::string_view name) {
-  const uint64_t hash = HashOf(parent, name);
-  const size_t count = std::min(name_count_.load(), kMostNames);
-  for (size_t i = 0; i < count; ++i) {
-    const Name& known = names_[i];
-    if (known.hash.load() == hash && known.parent == parent && *known.text == name) {
-      return static_cast<Id>(i + 1);
-    }
+  size_t place_of_id = HashOf(parent, name) % kIds;
+  for (; const Id id = ids_[place_of_id].load(); place_of_id = (place_of_id + 1) % kIds) {
+    const Name& known = names_[id - 1U];
+    if (known.parent == parent && *known.text == name) return id;
   }
-  const bool is_full = count + 1 >= kMostNames;
-  if (is_full && (name != kOther || parent != 0)) return Intern(0, kOther);
+  const bool is_full = name_count_.load() + 1 >= kMostNames;
+  // Within one that is known it is that one's; Leave then finds nothing to leave.
+  if (is_full && parent != 0) return parent;
+  if (is_full && name != kOther) return Intern(0, kOther);
   const size_t place = name_count_.fetch_add(1);
   if (place >= kMostNames) return 0;
   names_[place].parent = parent;
   names_[place].text = new std::string(name);
-  names_[place].hash.store(hash);
-  return static_cast<Id>(place + 1);
+  const Id id = static_cast<Id>(place + 1);
+  for (Id none = 0; !ids_[place_of_id].compare_exchange_strong(none, id); none = 0) {
+    place_of_id = (place_of_id + 1) % kIds;
+  }
+  return id;
 }
 
 Regions::Id Regions::Without(Id id, std::string_view name) {

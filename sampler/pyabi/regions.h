@@ -60,12 +60,11 @@ class Regions {
   };
   /// A region within others, which are those of `parent`.
   struct Name {
-    std::atomic<uint64_t> hash{0};  ///< 0: not written yet
     Id parent = 0;
     const std::string* text = nullptr;  ///< never freed
   };
   // A name for each request, say, is of no use in a report.
-  static constexpr size_t kMostNames = 4096;
+  static constexpr size_t kMostNames = 4096, kIds = 2 * kMostNames;
   static constexpr size_t kSlots = 16384, kTries = 16;
   static constexpr Address kTaken = 1;  ///< a slot that is being filled
 
@@ -77,9 +76,10 @@ class Regions {
   Id Without(Id id, std::string_view name);
 
   std::array<Slot, kSlots> slots_;
-  std::atomic<size_t> tries_{0};  ///< slots of a frame that were ever needed
-  std::atomic<size_t> count_{0};  ///< frames that are in any
-  std::array<Name, kMostNames> names_;
+  std::atomic<size_t> tries_{0};             ///< slots of a frame that were ever needed
+  std::atomic<size_t> count_{0};             ///< frames that are in any
+  std::array<Name, kMostNames> names_;       // each written before its id is in ids_
+  std::array<std::atomic<Id>, kIds> ids_{};  // a hash table by parent and name; 0: free
   std::atomic<size_t> name_count_{0};
 };
 

@@ -109,6 +109,21 @@ TEST_F(RegionsTest, TooManyNamesShareOne) {
   }
 }
 
+TEST_F(RegionsTest, WithinAKnownOneTooManyNamesAreThatOne) {
+  regions_->Enter(kFrame, kOneCode, "service");
+  for (int i = 0; i < 5000; ++i) {
+    const std::string name = fmt::format("request {}", i);
+    regions_->Enter(kFrame, kOneCode, name);
+    if (i < 4000) {
+      ASSERT_THAT(NamesAt(kFrame), ElementsAre("service", name));
+    }
+    regions_->Leave(kFrame, name);
+    ASSERT_THAT(NamesAt(kFrame), ElementsAre("service")) << i;
+  }
+  regions_->Leave(kFrame, "service");
+  EXPECT_FALSE(regions_->any());
+}
+
 TEST_F(RegionsTest, ThreadsHaveTheirOwn) {
   std::vector<std::thread> threads;
   for (Address t = 0; t < 4; ++t) {
