@@ -24,7 +24,8 @@ std::string CutEnd(std::string_view text, int width, std::string_view ellipsis);
 std::string CutStart(std::string_view text, int width, std::string_view ellipsis);
 
 /// The name of a C++ function cut to at most `width` cells: first its template arguments go, then
-/// its start.
+/// its start. Of a place in a file, which stands for a function without a name, what follows the
+/// file's own name goes first.
 std::string CutNativeName(std::string_view name, int width, std::string_view ellipsis);
 
 /// `text` with spaces up to `width` cells.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table beside the graph: functions or modules of what the graph is zoomed to.
-import {formatCount, formatPercent, formatTime, plural} from './text.js';
+import {formatCount, formatPercent, formatTime, plural, shortPlace} from './text.js';
 
 /**
  * @typedef {object} Row
@@ -151,7 +151,7 @@ export class Table {
     chip.style.background = row.color;
     const button = document.createElement('button');
     button.type = 'button';
-    button.textContent = row.name;
+    button.textContent = shortPlace(row.name);
     const label = document.createElement('div');
     label.className = 'label';
     label.append(chip, button);

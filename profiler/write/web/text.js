@@ -88,14 +88,23 @@ export function displayName(func) {
 }
 
 /**
+ * A place in a file, where its function has no name: "libz.so.1.2.13+0x5d80" is "libz+0x5d80". Any
+ * other name as it is.
+ * @param {string} name
+ */
+export function shortPlace(name) {
+  if (!/\+0x[0-9a-f]+$/.test(name)) return name;
+  return name.replace(/\.(so|cpython-|abi3)[^+]*(?=\+0x)/, '');
+}
+
+/**
  * The part of a qualified name to keep when the whole does not fit.
  * @param {string} name
  */
 export function lastPart(name) {
   // C++ has names in brackets right behind an identifier; Python's stand alone, as in "f.<locals>.g".
   if (/::|\w</.test(name)) return withoutTemplates(name).split('::').pop() || name;
-  // A place in a file, where its function has no name: "libz.so.1.2.13+0x5d80" is "libz+0x5d80".
-  if (/\+0x[0-9a-f]+$/.test(name)) return name.replace(/\.(so|cpython-|abi3)[^+]*(?=\+0x)/, '');
+  if (/\+0x[0-9a-f]+$/.test(name)) return shortPlace(name);
   const part = /([^.\s]+)( \S+)?$/.exec(name);
   return part ? part[1] : name;
 }

@@ -48,6 +48,14 @@ TEST(CutNativeName, DropsTemplateArgumentsBeforeItsStart) {
   EXPECT_EQ(CutNativeName("ns::c<a->b, d>::operator<", 20, "…"), "ns::c::operator<");
 }
 
+TEST(CutNativeName, OfAPlaceInAFileKeepsTheFileAsAPersonKnowsIt) {
+  EXPECT_EQ(CutNativeName("_umath.cpython-311-x86_64-linux-gnu.so+0xde740", 24, "…"),
+            "_umath+0xde740");
+  EXPECT_EQ(CutNativeName("libz.so.1.2.13+0x5d80", 13, "…"), "libz+0x5d80");
+  EXPECT_EQ(CutNativeName("libz.so.1.2.13+0x5d80", 8, "…"), "…+0x5d80");
+  EXPECT_EQ(CutNativeName("tool+0x5d80", 9, "…"), "…l+0x5d80");
+}
+
 TEST(CutStart, KeepsTheEnd) {
   EXPECT_EQ(CutStart("/a/b/c.py", 6, "…"), "…/c.py");
   EXPECT_EQ(CutStart("関数.py", 5, "…"), "….py");
