@@ -21,7 +21,7 @@ try:
 except ImportError as error:
     sys.exit(f"""pystrobe: {sys.executable}: {error}
 bench needs a Python that has the package pystrobe: name it in PYSTROBE_PYTHON, or activate its
-virtual environment. From pystrobe's source: python3 -m pip install DIRECTORY""")
+virtual environment. In one, from pystrobe's source: python3 -m pip install DIRECTORY""")
 sys.exit(main()))";
 
 }  // namespace

@@ -94,13 +94,13 @@ std::vector<std::string> CommandInside(const std::vector<std::string>& command) 
 
 std::string CureInside(const RunOptions& options, const std::string& python) {
   return fmt::format(
-             "Unless a line above tells why: the interpreter must have the package. From "
-             "pystrobe's source: {} -m pip install DIRECTORY. Or choose one that has it: --python "
-             "PATH",
+             "Unless a line above tells why: the interpreter must have the package. In a virtual "
+             "environment, from pystrobe's source: {} -m pip install DIRECTORY. Or choose one that "
+             "has it: --python PATH",
              options.is_command ? "python3" : write::ShellQuoted(python)) +
          (options.trace ? ". And the program must end by itself: one that is killed, or calls "
                           "os._exit, leaves no trace"
-                        : "");
+                        : ". Or leave --in-process out, and the program is sampled from outside");
 }
 
 std::string SettingsInside(const RunOptions& run, int descriptor,

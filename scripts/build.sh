@@ -5,7 +5,7 @@
 #
 #   scripts/build.sh BUILD_DIRECTORY VENV
 #
-# All that the build says is in BUILD_DIRECTORY.log; the end of it is shown when something fails.
+# Without the C++ tests, which scripts/test.sh builds there, too. All that the build says is in BUILD_DIRECTORY.log; the end of it is shown when something fails.
 # With PYSTROBE_STRICT set warnings are errors, and what is built there next has every header compiled
 # by itself.
 set -uo pipefail
@@ -28,12 +28,13 @@ show_progress() {
     }'
 }
 
-[ -e "$build/CMakeCache.txt" ] || how_long=": about five minutes on two cores the first time"
+[ -e "$build/CMakeCache.txt" ] || how_long=": about four minutes on two free cores the first time"
 echo "Building the executable and the Python module${how_long:-} ..."
 start=$SECONDS
 strict=${PYSTROBE_STRICT:+ON}
 "$venv/bin/python" -m pip install -v --no-build-isolation --no-deps --force-reinstall \
   -C build-dir="$build" -C cmake.define.PYSTROBE_BUILD_TESTS=ON \
+  -C build.targets="pystrobe;pystrobe_core" \
   -C cmake.define.PYSTROBE_WERROR="${strict:-OFF}" \
   -C cmake.define.PYSTROBE_CHECK_HEADERS="${strict:-OFF}" . 2>&1 |
   tee "$log" | show_progress
