@@ -85,7 +85,7 @@ struct Quality {
   uint64_t proved = 0;      ///< of `taken`: neither marked nor incomplete
   uint64_t marked = 0;      ///< of `taken`: kept without proof that the copy is consistent
   uint64_t incomplete = 0;  ///< of `taken`: a chain not reaching the base frame, or a frame unnamed
-  uint64_t late = 0;        ///< of `taken`: more than one period late
+  uint64_t late = 0;        ///< of `taken`: more than one period late, or a millisecond
   uint64_t lost = 0;        ///< deadlines without a sample (read failed, overrun)
   uint64_t retries = 0;     ///< copies repeated to get the proof
   uint64_t unresolved = 0;  ///< frames whose code object could not be read in time

@@ -17,7 +17,7 @@ enum SampleFlag : uint8_t {
   kSampleMarked = 1 << 3,  ///< the copy was not proved consistent: the stack may be torn
   kSampleIncomplete =
       1 << 4,  ///< the chain did not reach the thread's base frame, or a frame has no name
-  kSampleLate = 1 << 5,    ///< taken more than one period after its deadline
+  kSampleLate = 1 << 5,    ///< taken more than one period after its deadline, or a ms
   kSampleUnseen = 1 << 6,  ///< no look was made then: what the stack was is not known
   kSampleKernel = 1 << 7,  ///< the thread used its CPU time in the kernel; with Metadata::native
 };

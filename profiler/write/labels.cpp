@@ -196,6 +196,7 @@ bool LostSome(const Quality& quality) { return IsMuch(quality.lost, quality.dead
 const char* Reservation(const Quality& quality) {
   if (quality.taken < kFewSamples) return "few samples";
   if (LostSome(quality)) return "samples lost";
+  if (IsMuch(quality.late, quality.taken, 10)) return "samples late";
   if (quality.proved != quality.taken) return "some stacks not proved";
   if (std::max(UnseenWall(quality), UnseenCpu(quality)) > kMuchUnseen) {
     return "much time without a stack";

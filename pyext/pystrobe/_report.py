@@ -103,7 +103,7 @@ class Quality:
     proved: int  #: of those, neither marked nor incomplete
     marked: int  #: of those, kept without proof
     incomplete: int  #: of those, not reaching the thread's first frame, or with a frame unnamed
-    late: int  #: more than one period after the deadline
+    late: int  #: more than one period, or a millisecond, after the deadline
     lost: int  #: deadlines without a sample
     retries: int
     unresolved: int  #: frames whose function could not be read

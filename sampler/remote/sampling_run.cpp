@@ -23,6 +23,8 @@ constexpr int kGapPeriods = 20;
 constexpr uint64_t kUnsampledShare = 100;
 constexpr int kMostBeginnings = 3;
 constexpr Nanoseconds kPromptBeginning = std::chrono::milliseconds(1);
+// Who waits so long for a CPU looks when others let go of it, not at a time that it has chosen.
+constexpr Nanoseconds kLateAfter = std::chrono::milliseconds(1);
 // Looks are begun at most so long before their time: what they find is taken over after the last.
 constexpr Nanoseconds kHorizon = std::chrono::milliseconds(20);
 
@@ -120,7 +122,7 @@ Result<std::optional<EndReason>> SamplingRun::Step(const std::atomic<bool>& stop
   if (each_by_itself && pauser_.lead() > deadlines_.period() / 2) CountLost(deadlines_.Skip(now));
   if (now < deadlines_.next() - pauser_.lead()) return std::nullopt;
 
-  NextTick(now, deadlines_.next() + deadlines_.period());
+  NextTick(now, NextDueBy());
   tick_.at = deadlines_.next();
   pauser_.ExpectNext(deadlines_.Ahead(1), deadlines_.Ahead(2));
   ticks_.Start(tick_);
@@ -170,12 +172,11 @@ Result<std::optional<EndReason>> SamplingRun::TakeLooks() {
 Result<std::optional<EndReason>> SamplingRun::TakeMade(size_t ahead) {
   Missed missed;
   Nanoseconds due_by = tick_.due_by;  // of the first one, as it was started
-  const Nanoseconds period = deadlines_.period();
   --tick_.number;
   tick_.time = tick_.previous;
   for (size_t i = 0; i <= ahead; ++i) {
     if (i > 0) {
-      due_by = deadlines_.next() + period;
+      due_by = NextDueBy();
       deadlines_.Pop();
     }
     if (!ticks_.IsGood(i)) {
@@ -201,6 +202,10 @@ Result<std::optional<EndReason>> SamplingRun::MakeUpFor(const Missed& missed) {
   TickOutcome outcome = ticks_.Finish();
   outcome.held += missed.held;
   return Take(outcome);
+}
+
+Nanoseconds SamplingRun::NextDueBy() const {
+  return deadlines_.next() + std::min(deadlines_.period(), kLateAfter);
 }
 
 void SamplingRun::NextTick(Nanoseconds time, Nanoseconds due_by) {
@@ -263,7 +268,7 @@ Result<void> SamplingRun::Finish(ProgressCallback progress) {
 void SamplingRun::TakeLastLook() {
   if (!pauser_.Check() || !target_.StillThere()) return;
   const Nanoseconds now = MonotonicNow();
-  const Nanoseconds due_by = deadlines_.next() + deadlines_.period();
+  const Nanoseconds due_by = NextDueBy();
   const uint64_t missed = deadlines_.Skip(now);
   if (missed > 1) {
     quality_.deadlines += missed - 1;
@@ -328,7 +333,7 @@ void SamplingRun::Count(const TickOutcome& outcome) {
     return;
   }
   ++quality_.taken;
-  if (tick_.late()) ++quality_.late;
+  if (outcome.time > tick_.due_by) ++quality_.late;
   const bool incomplete = outcome.incomplete || outcome.failed;
   if (outcome.marked) ++quality_.marked;
   if (incomplete) ++quality_.incomplete;

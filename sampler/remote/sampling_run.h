@@ -60,6 +60,8 @@ class SamplingRun {
   Result<std::optional<EndReason>> TakeLooks();
   /// Takes over the look that was started and so many that were made ahead after it.
   Result<std::optional<EndReason>> TakeMade(size_t ahead);
+  /// The time from which on a look at the next deadline is late.
+  Nanoseconds NextDueBy() const;
   void NextTick(Nanoseconds time, Nanoseconds due_by);
   void TakeLastLook();
   /// What the sampler's own threads have used.

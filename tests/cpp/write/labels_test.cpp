@@ -88,6 +88,11 @@ TEST(QualityLineTest, BeginsWithAVerdict) {
   EXPECT_THAT(line(quality), StartsWith("fair (samples lost); "));
   EXPECT_EQ(Judge(quality), Verdict::kFair);
   quality.lost = 98;
+  quality.late = quality.taken / 10;
+  EXPECT_THAT(line(quality), StartsWith("good; "));
+  quality.late += 1;
+  EXPECT_THAT(line(quality), StartsWith("fair (samples late); "));
+  quality.late = 0;
   quality.proved -= 98;
   EXPECT_THAT(line(quality), StartsWith("fair (some stacks not proved); "));
   EXPECT_EQ(Judge(quality), Verdict::kFair);
