@@ -229,8 +229,8 @@ Check CheckPriority(bool may_be_raised) {
     check.state = CheckState::kWarn;
     check.meaning =
         "at rates above 1 kHz, and on a machine that is fully busy, samples come late or are lost; "
-        "both are counted. On Linux 6.6 and later some 3 % come when a time slice ends: system "
-        "calls that read CPU time are seen too often";
+        "both are counted. On Linux 6.6 and later a second thread wakes on the program's CPU for "
+        "each sample";
     check.cure =
         "Run as root; or let this user have priority 1: a line `USER - rtprio 1` in "
         "/etc/security/limits.conf, then log in again (`ulimit -r` shows it).\nIn a container: "

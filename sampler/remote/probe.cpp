@@ -14,6 +14,13 @@
 #include "sampler/remote/promptness.h"
 
 namespace pystrobe::remote {
+namespace {
+
+// A little longer than our own slice: see WaitsForSlices().
+constexpr Nanoseconds kHelpAfter = std::chrono::microseconds(120);
+
+}  // namespace
+
 Result<std::unique_ptr<Probe>> Probe::Start(int cpu, Pacer& pacer) {
   std::unique_ptr<Probe> probe(new Probe(cpu, pacer));
   auto& [one, other] = probe->workers_;
@@ -142,6 +149,7 @@ void Probe::Main(Worker& self, Worker& other, std::promise<pid_t> started) {
   // always preempt when it wakes again, and then waits for the scheduler's next tick: 4 ms. At 10
   // kHz a tenth of the samples would be lost so (Linux 6.18).
   const ScopedPromptness prompt(Urgency::kAtOnce);
+  const bool may_be_late = WaitsForSlices();
   started.set_value(gettid());
   ChanceNap nap;
   Nanoseconds not_before{};
@@ -159,8 +167,15 @@ void Probe::Main(Worker& self, Worker& other, std::promise<pid_t> started) {
       other.sleep.Wake();
     }
     const auto has_news = [&] { return stop_.load() || due() < first; };
-    if (self.sleep.Sleep(begin, has_news)) not_before = MonotonicNow() + nap.Draw();
+    const Nanoseconds until = may_be_late ? std::min(begin, other.TimeToHelp(now)) : begin;
+    self.works_at.store(until == begin ? begin : TimedSleep::kNever);
+    if (self.sleep.Sleep(until, has_news)) not_before = MonotonicNow() + nap.Draw();
   }
+}
+
+Nanoseconds Probe::Worker::TimeToHelp(Nanoseconds now) const {
+  const Nanoseconds at = works_at.load();
+  return at > now && at != TimedSleep::kNever ? at + kHelpAfter : TimedSleep::kNever;
 }
 
 Nanoseconds Probe::DueBut(Nanoseconds taken) const {

@@ -36,7 +36,11 @@ namespace pystrobe::remote {
 /// So the CPU's clock goes on to that time with the interrupt itself. One thread alone would have
 /// it set once more as it goes to sleep, which the target waits for, on a virtual machine for some
 /// 3 us.
-/// [all but Main: the pacer]
+///
+/// Where they may be left waiting for a time slice to end (WaitsForSlices()) they do not: one
+/// works, and the other wakes a moment after it is to begin, which makes the kernel see that the
+/// slice is over. Else it would see that at its next tick, or in whatever system call comes first,
+/// which would be seen too often. [all but Main: the pacer]
 class Probe {
  public:
   /// That can be waiting at once.
@@ -84,7 +88,11 @@ class Probe {
     CopyJob* job = nullptr;
   };
   struct Worker {
+    /// When the other one is to wake lest this one waits for the CPU; kNever: it need not.
+    Nanoseconds TimeToHelp(Nanoseconds now) const;
+
     TimedSleep sleep;
+    std::atomic<Nanoseconds> works_at{TimedSleep::kNever};  ///< as it sleeps; kNever: to help
     pid_t tid = 0;
     std::thread thread;
   };

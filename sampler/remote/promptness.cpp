@@ -3,9 +3,12 @@
 
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <utility>
 
 namespace pystrobe::remote {
 namespace {
@@ -68,6 +71,13 @@ Result<void> PinTo(pid_t tid, int cpu) {
   CPU_SET(cpu, &set);
   if (sched_setaffinity(tid, sizeof set, &set) == 0) return {};
   return FailErrno(errno, ErrorCode::kInvalidArgument, "entering CPU {}", cpu);
+}
+
+bool WaitsForSlices() {
+  utsname name{};
+  int major = 0, minor = 0;
+  if (uname(&name) != 0 || std::sscanf(name.release, "%d.%d", &major, &minor) != 2) return false;
+  return std::pair(major, minor) >= std::pair(6, 6) && !IsRealTime(0);
 }
 
 bool IsRealTime(pid_t tid) {

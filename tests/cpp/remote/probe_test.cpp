@@ -2,16 +2,22 @@
 #include "sampler/remote/probe.h"
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <deque>
 #include <string>
 #include <thread>
 
 #include "sampler/remote/promptness.h"
 #include "tests/cpp/support/own_thread.h"
+#include "tests/cpp/support/spinning_child.h"
 #include "tests/cpp/support/thread_of_ours.h"
 
 namespace pystrobe::remote {
@@ -237,6 +243,7 @@ TEST_F(ProbeTest, IsNotWokenForWhatFollowsThatEither) {
 TEST_F(ProbeTest, ItsThreadsTakeTurns) {
   const auto threads = testing::ThreadsOfOurs("probe");
   ASSERT_GE(threads.size(), 2U);
+  if (!IsRealTime(threads[0])) GTEST_SKIP() << "the threads help each other instead";
   const auto cpu_of = [&](size_t i) {
     const auto stat = ReadSmallFile(fmt::format("/proc/self/task/{}/schedstat", threads.at(i)));
     return std::stoull(stat.value());
@@ -311,6 +318,76 @@ TEST(Probe, DoesNotStartWhereItMayNotRun) {
   auto probe = Probe::Start(CPU_SETSIZE - 1, pacer);
   ASSERT_FALSE(probe.has_value());
   EXPECT_EQ(probe.error().code, ErrorCode::kInvalidArgument);
+}
+
+/// Has no right to real-time priority while it lives. [its thread, and those it starts]
+class WithoutPriority {
+ public:
+  WithoutPriority() {
+    syscall(SYS_capget, &header_, before_.data());
+    auto without = before_;
+    without[0].effective &= ~(1U << CAP_SYS_NICE);
+    syscall(SYS_capset, &header_, without.data());
+    getrlimit(RLIMIT_RTPRIO, &limit_);
+    const rlimit none{0, limit_.rlim_max};
+    setrlimit(RLIMIT_RTPRIO, &none);
+  }
+  ~WithoutPriority() {
+    setrlimit(RLIMIT_RTPRIO, &limit_);
+    syscall(SYS_capset, &header_, before_.data());
+  }
+
+ private:
+  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> before_{};
+  rlimit limit_{};
+};
+
+// How many of 2,000 looks come when the time slice of who has the CPU ends, or later.
+int CountLate(Probe& probe, OwnThread& thread) {
+  constexpr int kBatches = 100;
+  int late = 0;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    std::deque<OwnCopy> copies;
+    const Nanoseconds start = MonotonicNow() + milliseconds(2);
+    const auto due = [start](size_t i) { return start + i * std::chrono::microseconds(1'370); };
+    for (size_t i = 0; i < 20; ++i) {
+      probe.Submit(copies.emplace_back(thread, probe.cpu()).job, due(i));
+    }
+    EXPECT_TRUE(probe.Wait(kPatience));
+    for (size_t i = 0; i < copies.size(); ++i) {
+      late += copies[i].job.began > due(i) + std::chrono::microseconds(400) ? 1 : 0;
+    }
+  }
+  return late;
+}
+
+// They would draw what makes the kernel see that a slice is over. A machine that is busy makes
+// looks late, too, now and then.
+TEST(Probe, WithoutPriorityDoesNotWaitForTheEndOfATimeSlice) {
+  const testing::SpinningChild target([] {
+    timespec used{};
+    for (;;) {
+      const Nanoseconds until = MonotonicNow() + std::chrono::microseconds(1'030);
+      while (MonotonicNow() < until) {
+      }
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    }
+  });
+  const WithoutPriority without;
+  if (!WaitsForSlices()) GTEST_SKIP() << "not by this kernel";
+  Pacer pacer;
+  const int cpu = sched_getcpu();
+  ASSERT_TRUE(PinTo(target.pid(), cpu));
+  const auto probe = Probe::Start(cpu, pacer);
+  ASSERT_TRUE(probe.has_value());
+  OwnThread thread;
+  constexpr int kFew = 5;  // it would be some 20
+  int fewest = INT_MAX;
+  for (int attempt = 0; attempt < 3 && fewest > kFew; ++attempt) {
+    fewest = std::min(fewest, CountLate(**probe, thread));
+  }
+  EXPECT_LE(fewest, kFew);
 }
 
 }  // namespace
