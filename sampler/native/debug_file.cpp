@@ -29,7 +29,8 @@ std::string_view BuildIdOf(Dwfl_Module* module) {
   return {reinterpret_cast<const char*>(bits), static_cast<size_t>(size)};
 }
 
-// All of a file has to be read for its checksum. A larger one, or none that ends, is not waited for.
+// All of a file has to be read for its checksum. A larger one, or none that ends, is not waited
+// for.
 constexpr off_t kMostToRead = off_t{1} << 30;
 
 /// As in .gnu_debuglink: the CRC-32 of zlib. Nullopt where it cannot be read, or not in good time.

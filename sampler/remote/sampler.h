@@ -66,8 +66,8 @@ class Sampler {
 
   const TargetInfo& target() const;
 
-  /// Blocks. Calls sink.Begin, Append about every two seconds, Finish. A failing sink ends the run with
-  /// its error.
+  /// Blocks. Calls sink.Begin, Append about every two seconds, Finish. A failing sink ends the run
+  /// with its error.
   Result<EndReason> Run(RecordingSink& sink, const std::atomic<bool>& stop,
                         ProgressCallback progress);
 

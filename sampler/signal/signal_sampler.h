@@ -33,8 +33,8 @@ class SignalSampler {
   ~SignalSampler();
 
   /// Blocks until `stop`, which may be set by any thread or handler; on a thread that runs no
-  /// Python and has signals blocked. Calls sink.Begin, Append about every two seconds, Finish. A sink
-  /// that fails ends it with its error.
+  /// Python and has signals blocked. Calls sink.Begin, Append about every two seconds, Finish. A
+  /// sink that fails ends it with its error.
   Result<void> Run(RecordingSink& sink, const std::atomic<bool>& stop);
 
   /// In a child made by fork, while Run was at work in the parent: lets go of what is the parent's.

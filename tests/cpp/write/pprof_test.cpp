@@ -15,14 +15,14 @@
 namespace pystrobe::write {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::Field;
+using testing::FillExample;
+using testing::MemoryRecording;
 using ::testing::Pair;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
-using testing::FillExample;
-using testing::MemoryRecording;
 using testing::Written;
 using testing::WrittenExample;
 
