@@ -49,15 +49,21 @@ bool TakeShortcut() {
   return shortcut.compare_exchange_strong(expected, Shortcut::kTaken);
 }
 
-void Stop(int signal) {
-  const int64_t now = MonotonicNow().count();
+/// When there was one before, and zero if this is the first.
+int64_t NoteStop() {
   int64_t first = 0;
-  const bool is_first = first_stop_ns.compare_exchange_strong(first, now);
+  first_stop_ns.compare_exchange_strong(first, MonotonicNow().count());
+  return first;
+}
+
+void Stop(int signal) {
+  const int64_t first = NoteStop();
+  const int64_t now = MonotonicNow().count();
   stop_flag.store(true);
-  if (!is_first && now - first < kOneStopNs) return;
+  if (first != 0 && now - first < kOneStopNs) return;
   if (TakeShortcut()) {
     first_stop_ns = now;  // those that belong to this one are no giving up either
-  } else if (!is_first) {
+  } else if (first != 0) {
     GiveUpFor(signal);
   }
 }
@@ -71,6 +77,7 @@ void Handle(int signal, siginfo_t* info, void*) {
     stop_flag.store(true);
   } else if (child > 0) {
     if (!GroupHasIt(signal, *info)) ::kill(child, signal);
+    NoteStop();
     TakeShortcut();
   } else {
     Stop(signal);
@@ -122,7 +129,7 @@ StopSignals::StopSignals() {
 
 StopSignals::~StopSignals() {
   Release();
-  forward_child = 0;
+  StopForwarding();
   // What was asked for has been done: another signal of the same request is not to end us with what
   // it means to others, just before we end.
   const bool was_asked = first_stop_ns.load() != 0;
@@ -158,10 +165,7 @@ void StopSignals::Release() {
 
 void StopSignals::ForwardTo(pid_t child) { forward_child = child; }
 
-void StopSignals::StopForwarding() {
-  first_stop_ns = MonotonicNow().count();
-  forward_child = 0;
-}
+void StopSignals::StopForwarding() { forward_child = 0; }
 
 pid_t StopSignals::forwarded_to() { return forward_child.load(); }
 

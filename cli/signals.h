@@ -39,8 +39,8 @@ class StopSignals {
   const sigset_t& mask() const { return mask_; }
 
   /// Signals go to this child: those sent to us alone are passed on, those of the terminal it got
-  /// itself. None stops us until StopForwarding(), but for the end of our CPU time; the next one
-  /// after that comes as if one had asked to stop and report just then.
+  /// itself. None stops us until StopForwarding(), but for the end of our CPU time; the next after
+  /// that is then the second.
   void ForwardTo(pid_t child);
   void StopForwarding();
   /// The child, or 0. [any thread, async-signal-safe]

@@ -73,16 +73,29 @@ TEST(StopSignalsTest, ThoseForAChildDoNotStopUs) {
             0);
 }
 
-TEST(StopSignalsTest, AfterTheChildTheFirstGivesUp) {
+TEST(StopSignalsTest, TheOneAfterThatIsTheSecond) {
   EXPECT_EQ(StatusUnderSignals([](StopSignals& signals) {
-              signals.ForwardTo(getpid());
+              const pid_t child = fork();
+              if (child == 0) _exit(0);
+              signals.ForwardTo(child);
+              raise(SIGINT);
+              waitpid(child, nullptr, 0);
               signals.StopForwarding();
-              raise(SIGINT);  // one with what ended the child
-              if (!signals.stop()) _exit(1);
+              raise(SIGINT);  // one with the first
               std::this_thread::sleep_for(kAnotherStop);
               raise(SIGINT);
             }),
             128 + SIGINT);
+}
+
+TEST(StopSignalsTest, WhereNoneWasForAChildTheFirstAfterItStopsOnly) {
+  EXPECT_EQ(StatusUnderSignals([](StopSignals& signals) {
+              signals.ForwardTo(getpid());
+              signals.StopForwarding();
+              raise(SIGINT);
+              if (!signals.stop()) _exit(1);
+            }),
+            0);
 }
 
 TEST(StopSignalsTest, WhereSamplingEndedByItselfTheFirstTakesIt) {

@@ -362,9 +362,9 @@ int CountLate(Probe& probe, OwnThread& thread) {
   return late;
 }
 
-// They would draw what makes the kernel see that a slice is over. A machine that is busy makes
-// looks late, too, now and then.
-TEST(Probe, WithoutPriorityDoesNotWaitForTheEndOfATimeSlice) {
+// Such looks are drawn to what makes the kernel see that a slice is over, as it does when a thread
+// reads its CPU time. A machine that is busy makes looks late, too, now and then.
+TEST(UnprivilegedProbe, DoesNotWaitForTheEndOfATimeSlice) {
   const testing::SpinningChild target([] {
     timespec used{};
     for (;;) {
@@ -382,7 +382,7 @@ TEST(Probe, WithoutPriorityDoesNotWaitForTheEndOfATimeSlice) {
   const auto probe = Probe::Start(cpu, pacer);
   ASSERT_TRUE(probe.has_value());
   OwnThread thread;
-  constexpr int kFew = 5;  // it would be some 20
+  constexpr int kFew = 12;  // it would be 20 to 50
   int fewest = INT_MAX;
   for (int attempt = 0; attempt < 3 && fewest > kFew; ++attempt) {
     fewest = std::min(fewest, CountLate(**probe, thread));
