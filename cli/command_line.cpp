@@ -213,40 +213,7 @@ Result<Command> ParseTrace(Words words) {
            "Child processes are not traced; nor is what a killed program did, without\n"
            "--timeline.\n");
   AddPython(app, raw);
-  app.add_option(
-         "--engine", raw.engine,
-         "What tells of the calls: auto, setprofile,\nframe-eval (up to 3.11, but not 3.11.0 to "
-         "3.11.3),\nmonitoring (from 3.12 on)")
-      ->type_name("NAME")
-      ->group("Tracing");
-  app.add_flag("--builtins", raw.builtins, "Functions of C too, each of which costs time")
-      ->group("Tracing");
-  app.add_option("--include", raw.include,
-                 "Only functions whose file, name or module this\nfits, or whose file or module is "
-                 "below it; up to\n3.10 a method's name is without its class; may be\nrepeated")
-      ->type_name("GLOB")
-      ->allow_extra_args(false)
-      ->group("Tracing");
-  app.add_option("--exclude", raw.exclude, "None of these; their time is their caller's")
-      ->type_name("GLOB")
-      ->allow_extra_args(false)
-      ->group("Tracing");
-  app.add_flag("--no-stdlib", raw.no_stdlib, "None of the standard library")->group("Tracing");
-  app.add_option("--max-depth", raw.max_depth,
-                 "No calls deeper than this, the program's first\nbeing 1; their time is their "
-                 "caller's")
-      ->type_name("N")
-      ->group("Tracing");
-  app.add_option("--clock", raw.clock,
-                 "What to read: wall (elapsed time alone), both, or\ncpu (both, shown by CPU time)")
-      ->type_name("NAME")
-      ->group("Tracing");
-  app.add_flag("--timeline", raw.timeline,
-               "Keep when each call began and ended, too: for\n.trace.json and .perfetto-trace, "
-               "which imply it")
-      ->group("Tracing");
-  app.add_flag("--gpu", raw.with_gpu, "What a GPU does, too, and which call asked for it")
-      ->group("Tracing");
+  AddTracing(app, raw);
   AddView(app, Of::kCalls, raw);
   AddOutput(app, Of::kCalls, raw);
   AddQuiet(app, raw);

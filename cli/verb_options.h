@@ -24,6 +24,8 @@ enum class Of { kSamples, kCalls, kEither };
 void AddView(CLI::App& app, Of of, RawOptions& raw);
 void AddOutput(CLI::App& app, Of of, RawOptions& raw);
 void AddQuiet(CLI::App& app, RawOptions& raw);
+/// Of which calls `trace` tells, and what of them.
+void AddTracing(CLI::App& app, RawOptions& raw);
 /// What `attach` and `run` share: sampling, view and output.
 void AddRecording(CLI::App& app, RawOptions& raw);
 
