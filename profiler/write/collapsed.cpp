@@ -4,7 +4,6 @@
 // the line that was executing. The format knows no quoting, so what would split a frame or a line
 // is replaced in names.
 #include <algorithm>
-#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,20 +16,21 @@
 namespace pystrobe::write {
 namespace {
 
-// Besides the control characters, what Unicode-aware readers take for the end of a line: U+0085,
-// U+2028 and U+2029.
-constexpr std::array<std::string_view, 3> kUnicodeLineEnds = {"\xC2\x85", "\xE2\x80\xA8",
-                                                              "\xE2\x80\xA9"};
+/// Bytes of what `text`, which is UTF-8, begins with: a control character beyond ASCII, U+0085
+/// among them, or what Unicode takes for the end of a line. 0: neither.
+size_t ControlAt(std::string_view text) {
+  const bool is_c1 = text.starts_with('\xC2') && static_cast<uint8_t>(text[1]) < 0xA0;
+  const bool is_line_end = text.starts_with("\xE2\x80\xA8") || text.starts_with("\xE2\x80\xA9");
+  return is_c1 ? 2 : is_line_end ? 3 : 0;
+}
 
 std::string WithoutSeparators(std::string_view text) {
   const std::string line = OnOneLine(text);
   std::string clean;
   for (std::string_view rest = line; !rest.empty();) {
-    const auto end = std::ranges::find_if(
-        kUnicodeLineEnds, [rest](std::string_view one) { return rest.starts_with(one); });
-    const bool is_end = end != kUnicodeLineEnds.end();
-    clean += is_end ? ' ' : rest.front() == ';' ? ':' : rest.front();
-    rest.remove_prefix(is_end ? end->size() : 1);
+    const size_t control = ControlAt(rest);
+    clean += control > 0 ? ' ' : rest.front() == ';' ? ':' : rest.front();
+    rest.remove_prefix(std::max<size_t>(control, 1));
   }
   return clean;
 }

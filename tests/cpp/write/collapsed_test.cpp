@@ -110,6 +110,20 @@ TEST(CollapsedTest, DeepAndWide) {
   EXPECT_THAT(Lines(WrittenExample(WriteCollapsed, "wide")), SizeIs(100'000));
 }
 
+// A terminal would take U+009B for the begin of a command.
+TEST(CollapsedTest, ControlCharactersBeyondAsciiAreSpaces) {
+  MemoryRecording recording;
+  Tables& tables = recording.mutable_tables();
+  const ThreadIndex thread = MakeThread(tables, 1, "MainThread");
+  recording.Add({.time_ns = 1,
+                 .wall_ns = 1,
+                 .thread = thread,
+                 .stack = MakeStack(tables, {{"a\xC2\x9B"
+                                              "2J\xC2\x80\xC2\x9F\xC2\xA0z",
+                                              1, "b"}})});
+  EXPECT_EQ(Written(WriteCollapsed, recording), "a 2J  \xC2\xA0z (b:1) 1\n");
+}
+
 // One after the other taken out of the middle of such a name would take hours.
 TEST(CollapsedTest, ANameMayBeManyLines) {
   std::string name;
