@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <thread>
+#include <vector>
 
 #include "profiler/store/strobe.h"
 #include "tests/cpp/support/memory_recording.h"
@@ -18,6 +20,7 @@
 namespace pystrobe::store {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::OpenStrobe;
 using testing::RandomRecording;
@@ -122,6 +125,33 @@ void ExpectWholeThroughPipe(int flags) {
   }
   reader.join();
   EXPECT_EQ(received, ToStrobe(RandomRecording(6, {})));
+}
+
+// Which takes as much room as all other figures.
+TEST(WriterIo, HowLongThreadsWereHeldIsWrittenEveryTenSecondsAndAtTheEnd) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  ScopedFd fd(::memfd_create("test", MFD_CLOEXEC));
+  const int file = fd.get();
+  const auto count_told = [file] {
+    const auto read = StrobeFile::Open(ScopedFd(::fcntl(file, F_DUPFD_CLOEXEC, 3)), "test");
+    return read.has_value() ? (*read)->quality().held_each.count() : 0;
+  };
+  StrobeWriter writer(std::move(fd), "test");
+  ASSERT_TRUE(writer.Begin({}));
+  Tables tables;
+  const ThreadIndex thread = testing::MakeThread(tables, 1, "MainThread");
+  Quality quality{.limited_ns = 0};
+  std::vector<uint64_t> told;
+  for (int64_t i = 1; i <= 7; ++i) {
+    quality.duration_ns = 2 * i * kSecond;
+    quality.held_each.Add(5'000);
+    const Sample sample{.time_ns = quality.duration_ns, .wall_ns = 2 * kSecond, .thread = thread};
+    ASSERT_TRUE(writer.Append(tables, std::span(&sample, 1), quality));
+    told.push_back(count_told());
+  }
+  EXPECT_THAT(told, ElementsAre(1, 1, 1, 1, 1, 6, 6));
+  ASSERT_TRUE(writer.Finish(tables, quality));
+  EXPECT_EQ(count_told(), 7U);
 }
 
 TEST(WriterIo, ShortWritesAndSignalsLoseNothing) { ExpectWholeThroughPipe(0); }
