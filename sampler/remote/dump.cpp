@@ -19,6 +19,9 @@ namespace {
 // Each round copies a handful of threads; a thread that could not be proved gets this many more.
 constexpr uint64_t kRoundsPerThread = 2;
 constexpr uint64_t kLeastRounds = 16;
+// From then on a stack that was copied is good enough: of those of a million frames, which are not
+// whole in any copy, each round is hundreds of megabytes.
+constexpr Nanoseconds kLongestForProof = std::chrono::seconds(2);
 
 // Who had a lock each time when another thread was looked at has mostly kept it for a moment.
 constexpr int kMostLooksForHolder = 20;
@@ -134,8 +137,10 @@ Result<void> LookAtPython(Beginning& all, const DumpOptions& options, Dump& dump
   Tick tick = all.tick;
   Sleepers(all.context, all.threads).Take(tick);
   const uint64_t rounds = kLeastRounds + kRoundsPerThread * all.threads.threads().size();
-  const bool proved = options.pause != PauseMode::kNone;
-  while (tick.number < rounds && !AllTaken(all.threads, proved)) {
+  const auto must_be_proved = [&] {
+    return options.pause != PauseMode::kNone && tick.time - all.tick.time < kLongestForProof;
+  };
+  while (tick.number < rounds && !AllTaken(all.threads, must_be_proved())) {
     ticks.Start(tick);
     TickOutcome outcome = ticks.Finish();
     dump.held_ns += outcome.held.count();
