@@ -9,12 +9,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 #include "profiler/base/clock.h"
 #include "profiler/base/proc.h"
 #include "sampler/remote/doctor_checks.h"
 #include "sampler/remote/identify.h"
+#include "sampler/remote/kernel_version.h"
 #include "sampler/remote/permission.h"
 #include "sampler/remote/process_memory.h"
 #include "sampler/remote/promptness.h"
@@ -160,9 +160,8 @@ std::string_view CheckStateName(CheckState state) {
 Check CheckKernel(const utsname& name) {
   Check check{.name = "kernel"};
   check.seen = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
-  int major = 0, minor = 0;
-  if (std::sscanf(name.release, "%d.%d", &major, &minor) == 2 &&
-      std::pair(major, minor) < std::pair(4, 18)) {
+  const auto version = KernelVersionOf(name);
+  if (version && *version < std::pair(4, 18)) {
     check.state = CheckState::kWarn;
     check.meaning =
         "older than 4.18, so without rseq: samples of running threads are checked through "

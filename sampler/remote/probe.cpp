@@ -16,8 +16,8 @@
 namespace pystrobe::remote {
 namespace {
 
-// A little longer than our own slice: see WaitsForSlices().
-constexpr Nanoseconds kHelpAfter = std::chrono::microseconds(120);
+// By then the slice that kept the other out is over: see WaitsForSlices().
+constexpr Nanoseconds kHelpAfter = kShortestSlice + std::chrono::microseconds(20);
 
 }  // namespace
 

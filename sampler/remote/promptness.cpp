@@ -3,17 +3,16 @@
 
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <utility>
+
+#include "sampler/remote/kernel_version.h"
 
 namespace pystrobe::remote {
 namespace {
 
-constexpr uint64_t kShortestSlice = 100'000;  // ns, the least that EEVDF takes (Linux 6.12+)
 constexpr uint32_t kLowestRealTime = 1;
 
 bool SetScheduling(SchedAttr attributes) {
@@ -42,7 +41,7 @@ ScopedPromptness::ScopedPromptness(Urgency urgency)
   }
   SchedAttr prompt{};
   prompt.policy = SCHED_OTHER;
-  prompt.runtime = kShortestSlice;
+  prompt.runtime = static_cast<uint64_t>(kShortestSlice.count());
   // Not a better one: a heavy thread draws the share of its group (autogroup, cgroup) to its own
   // CPU, and a target of that group is left next to nothing where it competes with other groups.
   prompt.nice = before_.nice;
@@ -75,9 +74,8 @@ Result<void> PinTo(pid_t tid, int cpu) {
 
 bool WaitsForSlices() {
   utsname name{};
-  int major = 0, minor = 0;
-  if (uname(&name) != 0 || std::sscanf(name.release, "%d.%d", &major, &minor) != 2) return false;
-  return std::pair(major, minor) >= std::pair(6, 6) && !IsRealTime(0);
+  if (uname(&name) != 0) return false;
+  return KernelVersionOf(name) >= std::pair(6, 6) && !IsRealTime(0);
 }
 
 bool IsRealTime(pid_t tid) {

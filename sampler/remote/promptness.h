@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "profiler/base/clock.h"
 #include "profiler/base/error.h"
 
 namespace pystrobe::remote {
@@ -56,9 +57,13 @@ Result<void> PinTo(pid_t tid, int cpu);
 /// SCHED_DEADLINE). False where the kernel does not tell.
 bool IsRealTime(pid_t tid);
 
+/// Of the slice of who asks for a short one: the least that EEVDF takes (Linux 6.12+).
+inline constexpr Nanoseconds kShortestSlice = std::chrono::microseconds(100);
+
 /// Whether the calling thread, as it wakes, may find that who has the CPU keeps it: ordinary
 /// scheduling from Linux 6.6 on lets nobody in whose own deadline, at the end of the shortest
-/// slice, is after that of who runs. That is so for the last 0.1 ms of each slice of that one's.
+/// slice, is after that of who runs. That is so for the last kShortestSlice of each slice of that
+/// one's.
 bool WaitsForSlices();
 
 }  // namespace pystrobe::remote
