@@ -79,6 +79,17 @@ size_t RootOfLibrary(std::string_view path) {
   return path.find('/', library + kLibrary.size()) + 1;  // npos + 1 is 0
 }
 
+/// A place in a file, where its function has no name: "libz.so.1.2.13+0x5d80" is "libz+0x5d80".
+/// Nothing of any other name.
+std::string PlaceInFile(std::string_view name) {
+  const size_t place = name.rfind("+0x");
+  if (place == std::string_view::npos) return {};
+  const std::string_view file = name.substr(0, place);
+  const size_t end =
+      std::min({file.find(".so"), file.find(".cpython-"), file.find(".abi3"), file.size()});
+  return std::string(file.substr(0, end)).append(name.substr(place));
+}
+
 }  // namespace
 
 std::string Printable(std::string_view text) {
@@ -135,21 +146,6 @@ std::string CutStart(std::string_view text, int width, std::string_view ellipsis
   }
   return std::string(ellipsis) + std::string(text);
 }
-
-namespace {
-
-/// A place in a file, where its function has no name: "libz.so.1.2.13+0x5d80" is "libz+0x5d80".
-/// Nothing of any other name.
-std::string PlaceInFile(std::string_view name) {
-  const size_t place = name.rfind("+0x");
-  if (place == std::string_view::npos) return {};
-  const std::string_view file = name.substr(0, place);
-  const size_t end =
-      std::min({file.find(".so"), file.find(".cpython-"), file.find(".abi3"), file.size()});
-  return std::string(file.substr(0, end)).append(name.substr(place));
-}
-
-}  // namespace
 
 std::string CutNativeName(std::string_view name, int width, std::string_view ellipsis) {
   if (DisplayWidth(name) <= width) return std::string(name);
