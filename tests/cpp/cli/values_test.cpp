@@ -44,8 +44,8 @@ TEST(ParseDuration, TakesUnits) {
 }
 
 TEST(ParseDuration, RefusesTheRest) {
-  for (const std::string_view text : {"0", "-5", "nan", "1e300", "", "ten", "10 s", "1d", "-5s",
-                                      "1h30", "1h-30m", "1hm", "1h 30m"}) {
+  for (const std::string_view text : {"0", "1e-12", "-5", "nan", "1e300", "", "ten", "10 s", "1d",
+                                      "-5s", "1h30", "1h-30m", "1hm", "1h 30m"}) {
     ExpectRefused(ParseDuration("-d", text), text);
   }
   ExpectRefused(ParseDuration("--since", "-1", true), "-1");

@@ -110,34 +110,27 @@ TEST(CollapsedTest, DeepAndWide) {
   EXPECT_THAT(Lines(WrittenExample(WriteCollapsed, "wide")), SizeIs(100'000));
 }
 
-// A terminal would take U+009B for the begin of a command.
-TEST(CollapsedTest, ControlCharactersBeyondAsciiAreSpaces) {
+/// Of one sample of one function.
+std::string WrittenOf(std::string_view function, std::string_view file) {
   MemoryRecording recording;
   Tables& tables = recording.mutable_tables();
-  const ThreadIndex thread = MakeThread(tables, 1, "MainThread");
   recording.Add({.time_ns = 1,
                  .wall_ns = 1,
-                 .thread = thread,
-                 .stack = MakeStack(tables, {{"a\xC2\x9B"
-                                              "2J\xC2\x80\xC2\x9F\xC2\xA0z",
-                                              1, "b"}})});
-  EXPECT_EQ(Written(WriteCollapsed, recording), "a 2J  \xC2\xA0z (b:1) 1\n");
+                 .thread = MakeThread(tables, 1, "MainThread"),
+                 .stack = MakeStack(tables, {{function, 1, file}})});
+  return Written(WriteCollapsed, recording);
+}
+
+// A terminal would take U+009B for the begin of a command.
+TEST(CollapsedTest, ControlCharactersBeyondAsciiAreSpaces) {
+  EXPECT_EQ(WrittenOf("a\u009B2J\u0080\u009F\u00A0z", "b"), "a 2J  \u00A0z (b:1) 1\n");
 }
 
 // One after the other taken out of the middle of such a name would take hours.
 TEST(CollapsedTest, ANameMayBeManyLines) {
   std::string name;
   for (int i = 0; i < 4'000'000; ++i) name += "\xC2\x85";
-  MemoryRecording recording;
-  Tables& tables = recording.mutable_tables();
-  const ThreadIndex thread = MakeThread(tables, 1, "MainThread");
-  recording.Add({.time_ns = 1,
-                 .wall_ns = 1,
-                 .thread = thread,
-                 .stack = MakeStack(tables, {{name, 1, "a;b"}})});
-  std::string expected(4'000'000, ' ');
-  expected += " (a:b:1) 1\n";
-  EXPECT_EQ(Written(WriteCollapsed, recording), expected);
+  EXPECT_EQ(WrittenOf(name, "a;b"), std::string(4'000'000, ' ') + " (a:b:1) 1\n");
 }
 
 }  // namespace

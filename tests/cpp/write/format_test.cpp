@@ -16,6 +16,18 @@ TEST(FormatTest, NamesGoBothWays) {
   EXPECT_EQ(FormatByName(""), std::nullopt);
 }
 
+// The others are of no use on a terminal.
+TEST(FormatTest, WhichAreText) {
+  for (const Format text : {Format::kHtml, Format::kSpeedscope, Format::kCollapsed, Format::kJson,
+                            Format::kCallgrind, Format::kTraceEvents}) {
+    EXPECT_FALSE(IsBinary(text)) << FormatName(text);
+  }
+  for (const Format binary :
+       {Format::kStrobe, Format::kPprof, Format::kPstats, Format::kPerfetto}) {
+    EXPECT_TRUE(IsBinary(binary)) << FormatName(binary);
+  }
+}
+
 TEST(FormatTest, FileNamesDecide) {
   EXPECT_EQ(FormatByFileName("a.strobe"), Format::kStrobe);
   EXPECT_EQ(FormatByFileName("a.html"), Format::kHtml);
