@@ -5,7 +5,8 @@
 #
 #   scripts/build.sh BUILD_DIRECTORY VENV
 #
-# Without the C++ tests, which scripts/test.sh builds there, too. All that the build says is in BUILD_DIRECTORY.log; the end of it is shown when something fails.
+# Without the C++ tests, which scripts/test.sh builds there, too. All that the build says is in
+# BUILD_DIRECTORY.log; the end of it is shown when something fails.
 # With PYSTROBE_STRICT set warnings are errors, and what is built there next has every header compiled
 # by itself.
 set -uo pipefail
@@ -28,7 +29,7 @@ show_progress() {
     }'
 }
 
-[ -e "$build/CMakeCache.txt" ] || how_long=": about four minutes on two free cores the first time"
+[ -e "$build/CMakeCache.txt" ] || how_long=": about five minutes on two cores the first time"
 echo "Building the executable and the Python module${how_long:-} ..."
 start=$SECONDS
 strict=${PYSTROBE_STRICT:+ON}
