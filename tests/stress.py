@@ -7,7 +7,7 @@
 Threads that are born and die, deep recursion, generators, exceptions, garbage with finalizers,
 code that comes and goes, libraries that are loaded and closed; each at some rate, on some
 interpreter. A program must live, and no stack be one that it cannot have. Prints what went wrong,
-and the sums; exits with 1 when anything did.
+and the sums, of each program and of all; exits with 1 when anything did.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
@@ -68,6 +68,10 @@ def stress(
     return sums
 
 
+def described(sums: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in sums.items())
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("minutes", type=float)
@@ -85,6 +89,7 @@ def main() -> int:
         if not arguments.python or one.name in arguments.python
     ]
     sums: Counter[str] = Counter()
+    of_case: defaultdict[str, Counter[str]] = defaultdict(Counter)
     with tempfile.TemporaryDirectory() as directory:
         pystrobe = Pystrobe(executable, Path(directory))
         cases = [*CALL_HEAVY, COLLECTING, Case("native"), Case("split")]
@@ -95,11 +100,14 @@ def main() -> int:
             if not case.runs_on(interpreter):
                 continue
             try:
-                sums += stress(pystrobe, interpreter, case, chance)
+                sums += (found := stress(pystrobe, interpreter, case, chance))
+                of_case[case.name] += found
             except (AssertionError, OSError, subprocess.SubprocessError) as failure:
                 sums["failed"] += 1
                 print(f"{interpreter.name} {case.name}: {failure}", flush=True)
-    print(", ".join(f"{count:,} {what}" for what, count in sums.items()))
+    for name, found in sorted(of_case.items()):
+        print(f"{name}: {described(found)}")
+    print(described(sums))
     return 1 if sums["failed"] or not sums["samples"] else 0
 
 

@@ -26,33 +26,33 @@ Result<Captures> Captures::Make() {
   return Captures(*std::move(bytes));
 }
 
-void Captures::AddCode(OwnPages& pages, const pyabi::Layout& layout, const FoundCode& found) {
+void Captures::AddCode(OwnMemory& memory, const pyabi::Layout& layout, const FoundCode& found) {
   const auto& at = layout.code;
   const pyabi::CodeIdentity& identity = found.identity;
-  Add(pages, found.code, at.size);
-  AddString(pages, layout, identity.qualname != 0 ? identity.qualname : identity.name);
-  AddString(pages, layout, identity.filename);
-  const auto lines = pages.ValueOr0<uint64_t>(identity.line_table + layout.object.bytes_size);
-  Add(pages, identity.line_table, layout.object.bytes_data + lines);
+  Add(memory, found.code, at.size);
+  AddString(memory, layout, identity.qualname != 0 ? identity.qualname : identity.name);
+  AddString(memory, layout, identity.filename);
+  const auto lines = memory.ValueOr0<uint64_t>(identity.line_table + layout.object.bytes_size);
+  Add(memory, identity.line_table, layout.object.bytes_data + lines);
   if (layout.frame_style == pyabi::FrameStyle::kFrameObjects) {
-    Add(pages, pages.ValueOr0<Address>(found.code + at.bytecode), layout.object.bytes_data);
+    Add(memory, memory.ValueOr0<Address>(found.code + at.bytecode), layout.object.bytes_data);
   }
   if (at.tlbc != kAbsent) {
     // _PyCodeArray: the number of copies, then their addresses (Include/cpython/code.h).
-    const auto copies = pages.ValueOr0<Address>(found.code + at.tlbc);
-    Add(pages, copies, sizeof(uint64_t) + pages.ValueOr0<uint64_t>(copies) * sizeof(Address));
+    const auto copies = memory.ValueOr0<Address>(found.code + at.tlbc);
+    Add(memory, copies, sizeof(uint64_t) + memory.ValueOr0<uint64_t>(copies) * sizeof(Address));
   }
 }
 
-void Captures::AddString(OwnPages& pages, const pyabi::Layout& layout, Address str) {
+void Captures::AddString(OwnMemory& memory, const pyabi::Layout& layout, Address str) {
   const size_t size = layout.object.ascii_data;
-  const std::byte* head = pages.Find(str, size);
+  const std::byte* head = memory.Find(str, size);
   if (head == nullptr) return;
   const auto parsed = pyabi::ParseStringHead(layout, {head, size}, kLongestName);
-  if (parsed && !parsed->is_apart) Add(pages, str, parsed->data + parsed->byte_count());
+  if (parsed && !parsed->is_apart) Add(memory, str, parsed->data + parsed->byte_count());
 }
 
-void Captures::Add(OwnPages& pages, Address address, uint64_t size) {
+void Captures::Add(OwnMemory& memory, Address address, uint64_t size) {
   const size_t begin = bytes_.size();
   if (address == 0 || size > kLongest) return;
   if (bytes_.capacity() - begin < sizeof(Head) + RoundUp(size)) return;
@@ -60,8 +60,8 @@ void Captures::Add(OwnPages& pages, Address address, uint64_t size) {
   std::byte* into = bytes_.data() + begin;
   std::memcpy(into, &head, sizeof head);
   for (uint64_t done = 0; done < size;) {
-    const size_t part = std::min<uint64_t>(size - done, OwnPages::kLongest);
-    const std::byte* found = pages.Find(address + done, part);
+    const size_t part = std::min<uint64_t>(size - done, OwnMemory::kLongest);
+    const std::byte* found = memory.Find(address + done, part);
     if (found == nullptr) return;
     std::memcpy(into + sizeof head + done, found, part);
     done += part;

@@ -13,7 +13,7 @@
 #include "profiler/base/lazy_array.h"
 #include "sampler/pyabi/layout.h"
 #include "sampler/pyabi/memory.h"
-#include "sampler/signal/own_pages.h"
+#include "sampler/signal/own_memory.h"
 #include "sampler/signal/raw_sample.h"
 
 namespace pystrobe::signals {
@@ -32,15 +32,15 @@ class Captures {
 
   void clear() { bytes_.clear(); }
   /// All that pyabi::ReadCode reads of a code object, as far as there is room and it makes sense.
-  void AddCode(OwnPages& pages, const pyabi::Layout& layout, const FoundCode& found);
+  void AddCode(OwnMemory& memory, const pyabi::Layout& layout, const FoundCode& found);
   std::span<const std::byte> bytes() const { return {bytes_.data(), bytes_.size()}; }
 
  private:
   explicit Captures(LazyArray<std::byte> bytes) : bytes_(std::move(bytes)) {}
 
   /// Nothing is added of what cannot be read, or is wild.
-  void Add(OwnPages& pages, Address address, uint64_t size);
-  void AddString(OwnPages& pages, const pyabi::Layout& layout, Address str);
+  void Add(OwnMemory& memory, Address address, uint64_t size);
+  void AddString(OwnMemory& memory, const pyabi::Layout& layout, Address str);
 
   LazyArray<std::byte> bytes_;
 };

@@ -16,15 +16,15 @@ Result<NativeLook> NativeLook::Make(const KnownRules& rules, native::Address sta
   return NativeLook(rules, stack_end, *std::move(instructions), *std::move(previous));
 }
 
-void NativeLook::Take(OwnPages& pages, const native::Registers& registers) {
+void NativeLook::Take(OwnMemory& memory, const native::Registers& registers) {
   instructions_.clear();
   cursor_ = {registers};
   stack_bytes_ = 0;
-  end_ = native::UnwindOver(pages, *rules_, cursor_, instructions_);
+  end_ = native::UnwindOver(memory, *rules_, cursor_, instructions_);
   if (end_ != native::StepResult::kNotAsked) return;
   const native::Address begin = cursor_.stack();
   const size_t most = MostStack();
-  while (stack_bytes_ < most && pages.Find(begin + stack_bytes_, kPiece) != nullptr) {
+  while (stack_bytes_ < most && memory.Find(begin + stack_bytes_, kPiece) != nullptr) {
     stack_bytes_ += kPiece;
   }
 }
@@ -38,9 +38,9 @@ size_t NativeLook::MostStack() const {
   return std::min<size_t>(end - begin, kMostStack);
 }
 
-void NativeLook::WriteStack(OwnPages& pages, std::byte* into) const {
+void NativeLook::WriteStack(OwnMemory& memory, std::byte* into) const {
   for (size_t at = 0; at < stack_bytes_; at += kPiece) {
-    const std::byte* from = pages.Find(cursor_.stack() + at, kPiece);
+    const std::byte* from = memory.Find(cursor_.stack() + at, kPiece);
     std::memcpy(into + at, from, kPiece);
   }
 }

@@ -12,7 +12,7 @@
 #include "profiler/base/lazy_array.h"
 #include "sampler/native/unwind.h"
 #include "sampler/signal/known_rules.h"
-#include "sampler/signal/own_pages.h"
+#include "sampler/signal/own_memory.h"
 
 namespace pystrobe::signals {
 
@@ -33,7 +33,7 @@ class NativeLook {
   /// there but in the first thread.
   static Result<NativeLook> Make(const KnownRules& rules, native::Address stack_end);
 
-  void Take(OwnPages& pages, const native::Registers& registers);
+  void Take(OwnMemory& memory, const native::Registers& registers);
 
   /// Of the last Take: where it ended, and what it found until then, leaf first.
   native::StepResult end() const { return end_; }
@@ -44,8 +44,8 @@ class NativeLook {
   /// cursor().stack() on can be had.
   const native::UnwindCursor& cursor() const { return cursor_; }
   size_t stack_bytes() const { return stack_bytes_; }
-  /// Writes those bytes; `pages`: as Take had them.
-  void WriteStack(OwnPages& pages, std::byte* into) const;
+  /// Writes those bytes; `memory`: as Take had them.
+  void WriteStack(OwnMemory& memory, std::byte* into) const;
 
   /// How many of instructions(), the outermost ones, are as in the record before.
   uint32_t CountCommon() const;

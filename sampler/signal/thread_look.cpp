@@ -60,8 +60,8 @@ Result<std::unique_ptr<ThreadLook>> ThreadLook::Make(const Options& options) {
   const size_t rest = sizeof(RawSample) + kMostCodes * sizeof(FoundCode) + Captures::kMostBytes +
                       (options.rules != nullptr ? NativeLook::kMostRecord : 0);
   const size_t most_frames = (records->longest() - rest) / sizeof(pyabi::RawFrame);
-  auto pages = OwnPages::Make(options.pid);
-  if (!pages) return std::unexpected(pages.error());
+  auto memory = OwnMemory::Make(options.pid);
+  if (!memory) return std::unexpected(memory.error());
   auto frames = Frames::Make(most_frames);
   if (!frames) return std::unexpected(frames.error());
   auto previous = Frames::Make(most_frames);
@@ -79,18 +79,18 @@ Result<std::unique_ptr<ThreadLook>> ThreadLook::Make(const Options& options) {
     native = *std::move(made);
   }
   return std::unique_ptr<ThreadLook>(new ThreadLook(
-      options, *std::move(pages), *std::move(frames), *std::move(previous), *std::move(loop_frames),
+      options, *std::move(memory), *std::move(frames), *std::move(previous), *std::move(loop_frames),
       *std::move(codes), *std::move(captures), std::move(native), *std::move(records)));
 }
 
-ThreadLook::ThreadLook(const Options& options, OwnPages pages, Frames frames, Frames previous,
+ThreadLook::ThreadLook(const Options& options, OwnMemory memory, Frames frames, Frames previous,
                        LazyArray<Address> loop_frames, LazyArray<FoundCode> codes,
                        Captures captures, std::optional<NativeLook> native, RecordRing records)
     : layout_(options.layout),
       known_(options.known),
       news_(options.news),
       state_key_(options.state_key),
-      pages_(std::move(pages)),
+      memory_(std::move(memory)),
       chains_{pyabi::ChainStart(layout_, 0), pyabi::ChainStart(layout_, 0),
               pyabi::ChainStart(layout_, 0), pyabi::ChainStart(layout_, 0)},
       unlisted_(layout_, 0),
@@ -122,7 +122,7 @@ void ThreadLook::Take(const ucontext_t& context, bool of_timer) {
   RawSample head{};
   head.time_ns = begin.time.count();
   head.cpu_ns = static_cast<uint64_t>(begin.cpu.count());
-  pages_.Renew();
+  memory_.Renew();
   head.status = LookAtFrames();
   if (TryAgain(head.status)) {
     const Nanoseconds look = CpuSince(begin);
@@ -134,7 +134,7 @@ void ThreadLook::Take(const ucontext_t& context, bool of_timer) {
   head.tries = std::exchange(tries_, 0);
   const bool has_new = LookAtCodes();
   if (native_) {
-    native_->Take(pages_, native::FromContext(context));
+    native_->Take(memory_, native::FromContext(context));
     head.in_kernel = for_event || WasInKernel(context);
   }
   head.period_ns = period_ns_;
@@ -160,22 +160,22 @@ WalkStatus ThreadLook::LookAtFrames() {
   pyabi::ChainStart* chain = CurrentChain();
   if (chain == nullptr) return WalkStatus::kComplete;  // no Python in this thread
   if (layout_.interpreter.code_object_generation != kAbsent) {
-    const auto interpreter = pages_.ValueOr0<Address>(chain->tstate() + layout_.thread.interp);
+    const auto interpreter = memory_.ValueOr0<Address>(chain->tstate() + layout_.thread.interp);
     generation_ =
-        pages_.ValueOr0<uint64_t>(interpreter + layout_.interpreter.code_object_generation);
+        memory_.ValueOr0<uint64_t>(interpreter + layout_.interpreter.code_object_generation);
   }
   chain->Begin();
-  const std::optional<Address> first = chain->FindFirst(pages_);
+  const std::optional<Address> first = chain->FindFirst(memory_);
   if (!first) return WalkStatus::kMissing;
   return WalkFrom(*chain, *first);
 }
 
 WalkStatus ThreadLook::WalkFrom(pyabi::ChainStart& chain, Address first) {
-  const pyabi::WalkResult walk = pyabi::WalkOver(pages_, layout_, first, frames_, loop_frames_);
+  const pyabi::WalkResult walk = pyabi::WalkOver(memory_, layout_, first, frames_, loop_frames_);
   // A stack that is too deep is one as far as it goes.
   is_cut_ = frames_.size() == frames_.capacity();
   const bool is_whole = walk.status == WalkStatus::kComplete || is_cut_;
-  if (is_whole && chain.IsSettled(pages_, walk, loop_frames_)) {
+  if (is_whole && chain.IsSettled(memory_, walk, loop_frames_)) {
     chain.Confirm();
     if (const auto* regions = pyabi::Regions::OfThisProcessIfAny()) regions->Note(frames_);
     return walk.status;
@@ -244,9 +244,9 @@ bool ThreadLook::IsListed(Address state) const {
 
 // It may be gone, and its memory another thread's.
 bool ThreadLook::IsOurs(Address state) {
-  if (pages_.ValueOr0<uint64_t>(state + layout_.thread.thread_id) != pthread_self()) return false;
+  if (memory_.ValueOr0<uint64_t>(state + layout_.thread.thread_id) != pthread_self()) return false;
   if (layout_.thread.status == kAbsent) return true;
-  const auto status = pages_.ValueOr0<uint32_t>(state + layout_.thread.status);
+  const auto status = memory_.ValueOr0<uint32_t>(state + layout_.thread.status);
   return (status & (pyabi::kStatusBound | pyabi::kStatusUnbound)) == pyabi::kStatusBound;
 }
 
@@ -258,10 +258,10 @@ pyabi::ChainStart* ThreadLook::ChainOf(Address state, pyabi::ChainStart& place) 
 // Of several interpreters that the thread has entered, as sampler/remote/kernel_thread.cpp has it.
 bool ThreadLook::IsCurrent(Address state) {
   if (layout_.thread.status != kAbsent) {
-    const auto status = pages_.ValueOr0<uint32_t>(state + layout_.thread.status);
+    const auto status = memory_.ValueOr0<uint32_t>(state + layout_.thread.status);
     return (status & pyabi::kStatusBoundGilstate) != 0;
   }
-  return pyabi::ChainStart(layout_, state).FindFirst(pages_).value_or(0) != 0;
+  return pyabi::ChainStart(layout_, state).FindFirst(memory_).value_or(0) != 0;
 }
 
 bool ThreadLook::LookAtCodes() {
@@ -274,7 +274,7 @@ bool ThreadLook::LookAtCodes() {
     if (std::exchange(last, frame.code) == frame.code) continue;
     const KnownCodes::Known known = known_.Of(frame.code, generation_);
     if (known.knowledge == CodeKnowledge::kLasting || WasFound(frame.code)) continue;
-    const std::byte* bytes = pages_.Find(frame.code, size);
+    const std::byte* bytes = memory_.Find(frame.code, size);
     if (bytes == nullptr) continue;
     const FoundCode found{frame.code, pyabi::IdentityOf(layout_, {bytes, size})};
     if (!codes_.Append(found)) break;
@@ -283,7 +283,7 @@ bool ThreadLook::LookAtCodes() {
       continue;
     }
     has_new = true;
-    captures_.AddCode(pages_, layout_, found);
+    captures_.AddCode(memory_, layout_, found);
   }
   return has_new;
 }
@@ -345,7 +345,7 @@ void ThreadLook::WriteNative(const RawSample& head, std::byte* into) {
   CopyTo(into, native_->instructions().data(), head.native_count);
   if (HasStack(head)) {
     CopyTo(into, &native_->cursor(), 1);
-    if (head.stack_bytes > 0) native_->WriteStack(pages_, into);
+    if (head.stack_bytes > 0) native_->WriteStack(memory_, into);
   }
   native_->Keep();
 }

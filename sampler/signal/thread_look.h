@@ -25,7 +25,7 @@
 #include "sampler/signal/event_log.h"
 #include "sampler/signal/known_codes.h"
 #include "sampler/signal/native_look.h"
-#include "sampler/signal/own_pages.h"
+#include "sampler/signal/own_memory.h"
 #include "sampler/signal/raw_sample.h"
 #include "sampler/signal/record_ring.h"
 #include "sampler/signal/state_key.h"
@@ -34,7 +34,7 @@ namespace pystrobe::signals {
 
 /// All that a handler needs, made beforehand. While it runs its thread stands still, so that the
 /// frames are those of one moment; no other thread's frames are looked at. Memory is read by
-/// process_vm_readv alone, so that no address can fault. [Take: the thread's handler,
+/// process_vm_writev alone, so that no address can fault. [Take: the thread's handler,
 /// async-signal-safe; records(), SetStates: another thread, at the same time]
 class ThreadLook {
  public:
@@ -74,7 +74,7 @@ class ThreadLook {
  private:
   using Frames = LazyArray<pyabi::RawFrame>;
 
-  ThreadLook(const Options& options, OwnPages pages, Frames frames, Frames previous,
+  ThreadLook(const Options& options, OwnMemory memory, Frames frames, Frames previous,
              LazyArray<Address> loop_frames, LazyArray<FoundCode> codes, Captures captures,
              std::optional<NativeLook> native, RecordRing records);
 
@@ -113,7 +113,7 @@ class ThreadLook {
   std::atomic<int> event_fd_{-1};
 
   // The handler's own.
-  OwnPages pages_;
+  OwnMemory memory_;
   std::array<pyabi::ChainStart, kMostStates> chains_;
   pyabi::ChainStart unlisted_;  ///< of a state that is none of states_
   Frames frames_;

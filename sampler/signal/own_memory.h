@@ -4,13 +4,13 @@
 #pragma once
 
 #include <sys/types.h>
-#include <sys/uio.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "profiler/base/error.h"
 #include "profiler/base/lazy_array.h"
@@ -20,21 +20,26 @@ namespace pystrobe::signals {
 
 using pyabi::Address;
 
-/// Copies pages when they are first asked for, by process_vm_readv, which says where there is no
-/// memory instead of faulting. What was asked for in the look before is copied in one system call
-/// at the start of the next: a thread is mostly where it was a moment ago. A Copy as
-/// sampler/pyabi/walk_over.h wants it. [one thread: its handler] [async-signal-safe but for Make]
-class OwnPages {
+/// Copies memory when it is first asked for, by a system call that says where there is none instead
+/// of faulting. What was asked for in the look before is copied in one system call at the start of
+/// the next: a thread is mostly where it was a moment ago. A Copy as sampler/pyabi/walk_over.h
+/// wants it. [one thread: its handler] [async-signal-safe but for Make]
+class OwnMemory {
  public:
+  /// What is mapped or not as a whole, and copied when it is first asked for.
   static constexpr size_t kPage = 4096;
+  /// What is copied again: several small ones cost less than a page does.
+  static constexpr size_t kPiece = 512;
   /// What Find gives at most at once.
   static constexpr size_t kLongest = 1024;
-  /// Of one look: 4 MiB of frames. Memory that was never needed is never touched.
+  /// Of one look, whole or in pieces: 4 MiB of frames. Memory that was never needed is never
+  /// touched.
   static constexpr size_t kMostPages = 1024;
 
-  static Result<OwnPages> Make(pid_t pid);
+  /// Fails with kPermission where the system call is not permitted, as by a seccomp filter.
+  static Result<OwnMemory> Make(pid_t pid);
 
-  /// Forgets the bytes, and copies those pages again that were asked for since the last Renew.
+  /// Forgets the bytes, and copies those pieces again that were asked for since the last Renew.
   void Renew();
 
   /// The bytes [address, address + size), good until the next call; null where they cannot be read,
@@ -54,37 +59,42 @@ class OwnPages {
   static size_t byte_count() { return kMostPages * kPage; }
 
  private:
-  struct Page {
+  struct Piece {
     Address address;
     bool asked;  ///< since Renew
   };
-  /// Where a page lies in pages_, as a table by address. An entry of another epoch is free.
+  /// Where a piece lies in pieces_, as a table by address. An entry of another epoch is free.
   struct Entry {
-    Address page;
+    Address piece;
     uint32_t index;
     uint32_t epoch;
   };
-  static constexpr size_t kEntries = 2 * kMostPages;
-  /// Runs of pages that are copied ahead; more are copied when they are asked for.
+  static constexpr size_t kPieces = kPage / kPiece;
+  static constexpr size_t kMostPieces = kMostPages * kPieces;
+  static constexpr size_t kEntries = 2 * kMostPieces;
+  /// Runs of pieces that are copied ahead; more are copied when they are asked for.
   static constexpr size_t kMostRuns = 64;
   static constexpr size_t kNone = ~size_t{0};
 
-  OwnPages(pid_t pid, LazyArray<std::byte> bytes, LazyArray<Page> pages, LazyArray<Entry> entries)
+  OwnMemory(pid_t pid, LazyArray<std::byte> bytes, LazyArray<Piece> pieces,
+            LazyArray<Entry> entries)
       : pid_(pid),
         bytes_(std::move(bytes)),
-        pages_(std::move(pages)),
+        pieces_(std::move(pieces)),
         entries_(std::move(entries)) {}
 
-  size_t Load(Address page);
-  size_t IndexOf(Address page);
-  Entry& EntryOf(Address page);
+  const std::byte* Stitch(Address address, size_t size);
+  size_t Load(Address piece);
+  size_t IndexOf(Address piece);
+  bool CopyPage(Address page);
+  void Enter(size_t index);
+  Entry& EntryOf(Address piece);
   void KeepAskedSorted();
   size_t CopyAhead();
-  bool Copy(Address page, std::byte* into) const;
 
   pid_t pid_;
   LazyArray<std::byte> bytes_;
-  LazyArray<Page> pages_;
+  LazyArray<Piece> pieces_;
   LazyArray<Entry> entries_;
   uint32_t epoch_ = 1;  ///< 0: entries that were never written
   size_t hint_ = 0;
