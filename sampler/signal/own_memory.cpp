@@ -151,10 +151,12 @@ void OwnMemory::Enter(size_t index) {
   }
 }
 
-// That of `piece`, or a free one. There always is one: there are more entries than pieces.
+// That of `piece`, or a free one. There always is one: there are more entries than pieces. Those of
+// neighbours lie side by side, in what memory the table then takes.
 OwnMemory::Entry& OwnMemory::EntryOf(Address piece) {
   constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;
-  size_t at = ((piece / kPiece) * kGolden) >> 32;
+  constexpr uint64_t kNeighbours = uint64_t{64} << 10;
+  size_t at = ((piece / kNeighbours * kGolden) >> 32) + piece / kPiece;
   for (;; ++at) {
     Entry& entry = entries_[at % kEntries];
     if (entry.epoch != epoch_ || entry.piece == piece) return entry;
