@@ -22,8 +22,9 @@ class Merger {
     for (size_t i = native.size(); i-- > 0;) {
       const CodeKind kind = native[i];
       if (kind == CodeKind::kEvaluation || kind == CodeKind::kInterpreter) is_callers = true;
-      if (kind == CodeKind::kOther) is_callers = false;
-      is_shown_[i] = kind == CodeKind::kOther || (kind == CodeKind::kSystem && !is_callers);
+      const bool is_own = kind == CodeKind::kOther || kind == CodeKind::kGreenlet;
+      if (is_own) is_callers = false;
+      is_shown_[i] = is_own || (kind == CodeKind::kSystem && !is_callers);
     }
   }
 
@@ -42,12 +43,12 @@ class Merger {
     AddRest();
   }
 
-  /// What is below the innermost run.
-  void AddLeaf() {
-    for (size_t i = 0; i < native_.size() && native_[i] != CodeKind::kEvaluation; ++i) {
-      AddNative(i);
-    }
+  /// All of Python between what is below the innermost run and what is not.
+  void AddAround() {
+    size_t i = 0;
+    for (; i < native_.size() && native_[i] != CodeKind::kEvaluation; ++i) AddNative(i);
     AddRest();
+    for (; i < native_.size(); ++i) AddNative(i);
   }
 
  private:
@@ -74,16 +75,32 @@ class Merger {
   size_t next_ = 0;             // Python frame to be added
 };
 
+size_t CountRuns(std::span<const CodeKind> native) {
+  return static_cast<size_t>(std::ranges::count(native, CodeKind::kEvaluation));
+}
+
+// Where a greenlet runs, what is below the functions that began it. A callback of that module, as
+// for tracing switches, has fewer runs of the loop there than the thread has Python frames for.
+std::span<const CodeKind> OfGreenlet(std::span<const CodeKind> native, size_t python_runs) {
+  const auto loop = std::ranges::find(native, CodeKind::kEvaluation);
+  const auto end = std::find(loop, native.end(), CodeKind::kGreenlet);
+  const auto own = native.first(static_cast<size_t>(end - native.begin()));
+  return CountRuns(own) < python_runs ? native : own;
+}
+
 }  // namespace
 
 MergeResult Merge(std::span<const CodeKind> native, bool is_whole,
                   std::span<const uint8_t> begins_run, RunHistory& history,
                   std::vector<MergedFrame>& merged) {
   merged.clear();
-  const auto runs = static_cast<size_t>(std::ranges::count(native, CodeKind::kEvaluation));
   auto python_runs = static_cast<size_t>(std::ranges::count(begins_run, 1));
   // What was cut for its length has no beginning.
   if (!begins_run.empty() && begins_run.back() == 0) ++python_runs;
+  const auto own = OfGreenlet(native, python_runs);
+  is_whole |= own.size() < native.size();
+  native = own;
+  const size_t runs = CountRuns(native);
   const auto fits = is_whole ? MergeResult::kWhole : MergeResult::kCut;
   if (runs == python_runs) {
     ++history.fitting;
@@ -101,7 +118,7 @@ MergeResult Merge(std::span<const CodeKind> native, bool is_whole,
     Merger(native, begins_run, merged).AddAll(Merger::kNone);
     return MergeResult::kCut;
   }
-  Merger(native, begins_run, merged).AddLeaf();
+  Merger(native, begins_run, merged).AddAround();
   return MergeResult::kUnfit;
 }
 

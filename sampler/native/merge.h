@@ -15,6 +15,7 @@ enum class CodeKind : uint8_t {
   kInterpreter,  ///< the rest of the interpreter's own file: how Python calls Python
   kStart,        ///< what begins a process or a thread, before any function of its own
   kSystem,       ///< the C library: what it does is its caller's
+  kGreenlet,     ///< the extension module by which a thread has several stacks, of C and of Python
   kOther,
 };
 
@@ -30,7 +31,7 @@ enum class MergeResult : uint8_t {
   kWhole,
   kCut,  ///< the native frames end before the outermost Python frame: from there on, Python's only
   kUnfit,  ///< they tell of different runs of the evaluation loop: all C functions that are below
-           ///< the innermost run stand under the Python frames, the others are left out
+           ///< the innermost run stand under the Python frames, the others above them
 };
 
 /// What stacks of one thread were like until now.
@@ -45,11 +46,12 @@ struct RunHistory {
 ///
 /// Each run of the loop is one native frame and the Python frames up to the one it began with. The
 /// innermost may have none: it has just begun, or is about to end. So may the outermost, where the
-/// thread has left one interpreter, or one stack of Python frames (a greenlet's), for another.
-/// Where that makes a difference it is told by `history`: it is the innermost if one run too many
-/// is rare in this thread, else they do not fit. Of the other native frames those
-/// of kind kOther are kept, and what they call of kind kSystem; what the interpreter calls of that
-/// is part of it, and what comes before either begins the thread. `merged` is cleared before.
+/// thread has left one interpreter for another. What lies on the stack beyond the functions that
+/// began a greenlet is not its own, and left out. Where a run without Python frames makes a
+/// difference it is told by `history`: it is the innermost if one run too many is rare in this
+/// thread, else they do not fit. Of the other native frames those of kinds kOther and kGreenlet are
+/// kept, and what they call of kind kSystem; what the interpreter calls of that is part of it, and
+/// what comes before either begins the thread. `merged` is cleared before.
 MergeResult Merge(std::span<const CodeKind> native, bool is_whole,
                   std::span<const uint8_t> begins_run, RunHistory& history,
                   std::vector<MergedFrame>& merged);

@@ -25,6 +25,11 @@ bool IsSystem(std::string_view file) {
   return std::ranges::any_of(kBeginnings, [file](auto begin) { return file.starts_with(begin); });
 }
 
+// An extension module; of the package, which gevent and eventlet use, too.
+bool IsGreenlet(std::string_view file) {
+  return file.starts_with("_greenlet.") || file.starts_with("greenlet.");
+}
+
 // Of the C library, and of the interpreter's small executable.
 bool IsStart(std::string_view file, std::string_view name) {
   if (name == "_start") return true;
@@ -38,6 +43,7 @@ CodeKind KindOf(const NativePlace& place) {
   const std::string_view name =
       place.functions.empty() ? std::string_view() : place.functions.back().name;
   if (IsStart(file, name)) return CodeKind::kStart;
+  if (IsGreenlet(file)) return CodeKind::kGreenlet;
   return IsSystem(file) ? CodeKind::kSystem : CodeKind::kOther;
 }
 

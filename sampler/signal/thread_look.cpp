@@ -78,9 +78,10 @@ Result<std::unique_ptr<ThreadLook>> ThreadLook::Make(const Options& options) {
     if (!made) return std::unexpected(made.error());
     native = *std::move(made);
   }
-  return std::unique_ptr<ThreadLook>(new ThreadLook(
-      options, *std::move(memory), *std::move(frames), *std::move(previous), *std::move(loop_frames),
-      *std::move(codes), *std::move(captures), std::move(native), *std::move(records)));
+  return std::unique_ptr<ThreadLook>(new ThreadLook(options, *std::move(memory), *std::move(frames),
+                                                    *std::move(previous), *std::move(loop_frames),
+                                                    *std::move(codes), *std::move(captures),
+                                                    std::move(native), *std::move(records)));
 }
 
 ThreadLook::ThreadLook(const Options& options, OwnMemory memory, Frames frames, Frames previous,

@@ -172,9 +172,8 @@ def test_cpu_time_is_split_by_what_used_it(pystrobe: Pystrobe, interpreter: Inte
         assert found[name]["kernel"] == pytest.approx(expected, abs=15), name
 
 
-def test_what_a_greenlet_works_is_not_called_c(pystrobe: Pystrobe) -> None:
-    """Its Python frames are not all that its thread has: which C functions called it is not
-    known, and said to be."""
+def test_c_functions_stand_where_they_are_in_a_greenlet(pystrobe: Pystrobe) -> None:
+    """Beyond what began it the C stack is not its own, and is not shown."""
     own = Interpreter(platform.python_version(), sys.executable, None, False)
     with running(own, "switching") as target:
         report = attach_native(pystrobe, target)
@@ -183,8 +182,15 @@ def test_what_a_greenlet_works_is_not_called_c(pystrobe: Pystrobe) -> None:
     total = sum(stack.samples for stack in inside)
     assert total > 200
     assert sum(s.samples for s in inside if s.frames[-1].native) < 0.02 * total
-    assert "fair (C functions missing)" in report["quality"]["line"]
-    assert report["quality"]["native_unfit"] > 0.9 * total
+    placed = 0
+    for stack in inside:
+        names = [frame.name for frame in stack.frames]
+        between = stack.frames[1 : names.index("leaf")]
+        # ctypes calls through libffi.
+        if names[0] == "loop" and any("libffi" in frame.file for frame in between):
+            placed += stack.samples
+    assert placed > 0.98 * total, inside[:5]
+    assert report["quality"]["native_unfit"] < 0.02 * total, report["quality"]["line"]
 
 
 @pytest.mark.oldest_and_newest

@@ -20,6 +20,8 @@ constexpr CodeKind KindOf(char letter) {
       return CodeKind::kStart;
     case 'l':
       return CodeKind::kSystem;
+    case 'g':
+      return CodeKind::kGreenlet;
     default:
       return CodeKind::kOther;
   }
@@ -56,6 +58,23 @@ TEST(Merge, EachRunHasItsPythonFrames) {
   EXPECT_EQ(Merge("xyEiizEis", "abCdE"), (Merged{"xyabCzdE", MergeResult::kWhole}));
 }
 
+TEST(Merge, WhatIsBeyondAGreenletsBeginningIsNotItsOwn) {
+  EXPECT_EQ(Merge("xEyEiggEzEs", "AbC"), (Merged{"xAybC", MergeResult::kWhole}));
+  // However the rest of the stack was left.
+  EXPECT_EQ(Merge("xEyEigg", "AbC", false), (Merged{"xAybC", MergeResult::kWhole}));
+  // Begun by a function in C.
+  EXPECT_EQ(Merge("xEyggEzEs", "A"), (Merged{"xAy", MergeResult::kWhole}));
+}
+
+TEST(Merge, AGreenletAboutToSwitchIsNoNewOne) {
+  EXPECT_EQ(Merge("lggEyEiggEzEs", "AbC"), (Merged{"lggAybC", MergeResult::kWhole}));
+  EXPECT_EQ(Merge("ggEyEs", "AbC"), (Merged{"ggAybC", MergeResult::kWhole}));
+}
+
+TEST(Merge, WhatGreenletsCallBackIsOnTheSameStack) {
+  EXPECT_EQ(Merge("xEggEyEs", "AbCD"), (Merged{"xAggbCyD", MergeResult::kWhole}));
+}
+
 TEST(Merge, WithoutCFunctionsThePythonFramesAreLeft) {
   EXPECT_EQ(Merge("iEiEiss", "ABc"), (Merged{"ABc", MergeResult::kUnfit}));
   EXPECT_EQ(Merge("iEiEiss", "AB"), (Merged{"AB", MergeResult::kWhole}));
@@ -82,12 +101,12 @@ TEST(Merge, ARunThatHasJustBegunHasNoFrames) {
   EXPECT_EQ(Merge("Eis", "", true), (Merged{"", MergeResult::kWhole}));
 }
 
-// A greenlet's own frames are the innermost ones: the thread's others are not known.
+// The frames of the interpreter in use are the innermost ones: the thread's others are not known.
 TEST(Merge, WhichRunHasNoFramesIsNotGuessed) {
-  EXPECT_EQ(Merge("EizEis", "aB"), (Merged{"aB", MergeResult::kUnfit}));
-  EXPECT_EQ(Merge("xEizEis", "aB"), (Merged{"xaB", MergeResult::kUnfit}));
+  EXPECT_EQ(Merge("EizEis", "aB"), (Merged{"aBz", MergeResult::kUnfit}));
+  EXPECT_EQ(Merge("xEizEis", "aB"), (Merged{"xaBz", MergeResult::kUnfit}));
   const RunHistory often = {.fitting = 10, .excess = 8};
-  EXPECT_EQ(Merge("xEizEis", "aB", true, often), (Merged{"xaB", MergeResult::kUnfit}));
+  EXPECT_EQ(Merge("xEizEis", "aB", true, often), (Merged{"xaBz", MergeResult::kUnfit}));
   // Where it makes no difference it need not be known.
   EXPECT_EQ(Merge("EiEis", "aB"), (Merged{"aB", MergeResult::kWhole}));
 }
@@ -102,8 +121,8 @@ TEST(Merge, PythonFramesThatWereCutAreARunToo) {
   EXPECT_EQ(Merge("xEyEs", "aBc"), (Merged{"xaByc", MergeResult::kWhole}));
 }
 
-TEST(Merge, WhatDoesNotFitKeepsTheLeafAndAllPythonFrames) {
-  EXPECT_EQ(Merge("xEyEzEs", "A"), (Merged{"xA", MergeResult::kUnfit}));
+TEST(Merge, WhatDoesNotFitStandsAroundAllPythonFrames) {
+  EXPECT_EQ(Merge("xEyEzEs", "A"), (Merged{"xAyz", MergeResult::kUnfit}));
   EXPECT_EQ(Merge("xyEs", "ABC"), (Merged{"xyABC", MergeResult::kUnfit}));
 }
 
