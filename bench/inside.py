@@ -33,6 +33,7 @@ SAMPLERS: dict[str, dict[str, Any] | None] = {
     "pystrobe, 1,000 Hz": {"rate": 1000},
     "pystrobe native, 1,000 Hz": {"rate": 1000, "native": True},
     "pystrobe wall, 1,000 Hz": {"rate": 1000, "mode": "wall"},
+    "pyinstrument, 1,000 Hz": {"rate": 1000, "pyinstrument": True},
 }
 
 

@@ -3,10 +3,11 @@
 
     beside.py WORKLOAD BLOCKS OPTIONS
 
-OPTIONS are the profiler's, as JSON; null: there is none. A block is some tenths of a second of
-work; those under the profiler stand between those without it, and each is compared with its two
-neighbours: what the machine does meanwhile, it does to all three. stdout: JSON with these ratios,
-of the CPU time of the thread (`cpu`) and of elapsed time (`elapsed`).
+OPTIONS are those of pystrobe.Profiler as JSON; with "pyinstrument": true of pyinstrument's; null:
+there is none. It has begun some time before the block: what that takes is not told. A block is some
+tenths of a second of work; those under the profiler stand between those without it, and each is
+compared with its two neighbours: what the machine does meanwhile, it does to all three. stdout:
+JSON with these ratios, of the CPU time of the thread (`cpu`) and of elapsed time (`elapsed`).
 """
 
 import importlib
@@ -18,6 +19,7 @@ from pathlib import Path
 import measured
 
 UNITS = {"fib": 8, "mixed": 12}
+BEGUN_S = 0.05
 
 
 def block(work):
@@ -27,31 +29,40 @@ def block(work):
     return time.thread_time() - cpu, time.perf_counter() - elapsed
 
 
-def work_of(name):
+def unit_of(name):
     """The script's, which is not run as it is imported."""
     measured.run = lambda work: None
-    module = importlib.import_module(name)
+    return importlib.import_module(name).once
 
-    def work():
-        for _ in range(UNITS[name]):
-            module.once()
 
-    return work
+def profiler_of(options):
+    if "pyinstrument" in options:
+        import pyinstrument
+
+        return pyinstrument.Profiler(interval=1 / options["rate"])
+    import pystrobe
+
+    return pystrobe.Profiler(**options)
 
 
 def main():
-    import pystrobe
-
     name, blocks, options = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
     sys.path.insert(0, str(Path(__file__).parent))
-    work = work_of(name)
+    unit = unit_of(name)
+
+    def work():
+        for _ in range(UNITS[name]):
+            unit()
 
     def under():
         if options is None:
             return block(work)
-        profiler = pystrobe.Profiler(**options)
+        profiler = profiler_of(options)
         profiler.start()
+        begun = time.perf_counter()
         try:
+            while time.perf_counter() < begun + BEGUN_S:
+                unit()
             return block(work)
         finally:
             profiler.stop()
