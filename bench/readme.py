@@ -227,21 +227,35 @@ def scripts() -> Table:
     return table_of(rows)
 
 
+#: Where figures of both are told.
+MACHINES = {"results": "", "results/elsewhere": ", plain VM"}
+
+
 def time_inside() -> Table:
-    measured = rows_of("time_inside")
+    measured = {folder: rows_of("time_inside", folder) for folder in MACHINES}
     rows = []
-    for tool in tools_in(measured):
-        fib, mixed = (
-            f"{figure(row, 'cpu')}, {figure(row, 'elapsed')}"
-            for row in (find(measured, tool=tool, workload=name) for name in ("fib", "mixed"))
-        )
-        rows.append(
-            {
-                "": named(tool),
-                "`fib`: CPU time, elapsed": fib,
-                "second script: CPU time, elapsed": mixed,
-            }
-        )
+    for tool in tools_in(measured["results"]):
+        row = {"": named(tool)}
+        for folder, where in MACHINES.items():
+            for workload, title in (("fib", "`fib`"), ("mixed", "second script")):
+                found = find(measured[folder], tool=tool, workload=workload)
+                row[title + where] = f"{figure(found, 'cpu')}, {figure(found, 'elapsed')}"
+        rows.append(row)
+    return table_of(rows)
+
+
+def held() -> Table:
+    """Of the oldest Python that each machine was measured with."""
+    measured = {folder: rows_of("held", folder) for folder in MACHINES}
+    rows = []
+    for tool in tools_in(measured["results"]):
+        row = {"": tool}
+        for folder, where in MACHINES.items():
+            for depth in (20, 200):
+                found = find(measured[folder], tool=tool, depth=depth)
+                median, p99 = (figure(found, key, "{:.1f}") for key in ("median_us", "p99_us"))
+                row[f"{depth} frames{where}"] = f"{median}, {p99}"
+        rows.append(row)
     return table_of(rows)
 
 
@@ -279,6 +293,7 @@ TABLES: dict[str, Callable[[], Table]] = {
     "native": native,
     "scripts": scripts,
     "time_inside": time_inside,
+    "held": held,
     "traced_fib": lambda: traced(
         "fib",
         [

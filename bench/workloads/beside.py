@@ -4,10 +4,11 @@
     beside.py WORKLOAD BLOCKS OPTIONS
 
 OPTIONS are those of pystrobe.Profiler as JSON; with "pyinstrument": true of pyinstrument's; null:
-there is none. It has begun some time before the block: what that takes is not told. A block is some
-tenths of a second of work; those under the profiler stand between those without it, and each is
-compared with its two neighbours: what the machine does meanwhile, it does to all three. stdout:
-JSON with these ratios, of the CPU time of the thread (`cpu`) and of elapsed time (`elapsed`).
+there is none. A block is some tenths of a second of work; those under the profiler stand between
+those without it, and each is compared with its two neighbours: what the machine does meanwhile, it
+does to all three. Before each some of the work is done that does not count: what it takes to begin
+or end is not told. stdout: JSON with these ratios, of the CPU time of the thread (`cpu`) and of
+elapsed time (`elapsed`).
 """
 
 import importlib
@@ -19,13 +20,17 @@ from pathlib import Path
 import measured
 
 UNITS = {"fib": 8, "mixed": 12}
-BEGUN_S = 0.05
+BEFORE_S = 0.05
 
 
-def block(work):
+def block(unit, count):
     """Seconds of CPU time and elapsed."""
+    begin = time.perf_counter()
+    while time.perf_counter() < begin + BEFORE_S:
+        unit()
     cpu, elapsed = time.thread_time(), time.perf_counter()
-    work()
+    for _ in range(count):
+        unit()
     return time.thread_time() - cpu, time.perf_counter() - elapsed
 
 
@@ -48,31 +53,24 @@ def profiler_of(options):
 def main():
     name, blocks, options = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
     sys.path.insert(0, str(Path(__file__).parent))
-    unit = unit_of(name)
-
-    def work():
-        for _ in range(UNITS[name]):
-            unit()
+    work = unit_of(name), UNITS[name]
 
     def under():
         if options is None:
-            return block(work)
+            return block(*work)
         profiler = profiler_of(options)
         profiler.start()
-        begun = time.perf_counter()
         try:
-            while time.perf_counter() < begun + BEGUN_S:
-                unit()
-            return block(work)
+            return block(*work)
         finally:
             profiler.stop()
 
-    block(work)
+    block(*work)
     under()  # what is read once
-    before = block(work)
+    before = block(*work)
     ratios = {"cpu": [], "elapsed": []}
     for _ in range(blocks):
-        taken, after = under(), block(work)
+        taken, after = under(), block(*work)
         for key, one, two, three in zip(ratios, before, taken, after):
             ratios[key].append(2 * two / (one + three))
         before = after

@@ -17,8 +17,9 @@ namespace {
 /// As many again leave room for a slow disk.
 constexpr int64_t kHeldBackNs = 2 * StrobeWriter::kMostPendingNs;
 
-Result<std::unique_ptr<StrobeFile>> OpenAgain(int fd, const std::string& name) {
-  return StrobeFile::Open(ScopedFd(fcntl(fd, F_DUPFD_CLOEXEC, 3)), name);
+Result<std::unique_ptr<StrobeFile>> OpenAgain(const ScopedFd& fd, const std::string& name) {
+  if (!fd.IsIntact()) return Fail(ErrorCode::kUnreadable, "{} is closed", name);
+  return StrobeFile::Open(ScopedFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 3)), name);
 }
 
 /// What can be read back; more of it is greater.
@@ -29,7 +30,7 @@ struct Contents {
   auto operator<=>(const Contents&) const = default;
 };
 
-Contents Measure(int fd, const std::string& name) {
+Contents Measure(const ScopedFd& fd, const std::string& name) {
   Contents contents;
   if (auto file = OpenAgain(fd, name)) {
     (void)(*file)->ForEachSample([&contents](const Sample&) { ++contents.samples; });
@@ -165,9 +166,9 @@ Result<void> Recorder::Finish(const Tables& tables, const Quality& quality) {
 
 void Recorder::LoseSome() {
   whole_ = false;
-  if (!full_.valid()) return;
+  if (!full_.IsIntact()) return;
   most_ = writer_->TakeFd();
-  if (Measure(full_.get(), name_) <= Measure(most_.get(), name_)) return;
+  if (Measure(full_, name_) <= Measure(most_, name_)) return;
   std::swap(most_, full_);
   TellPlace(most_.get());
 }
@@ -185,12 +186,12 @@ Result<void> Recorder::MoveToMemory(const Error& error, const Tables& tables,
     return std::unexpected(memory.error());
   }
   full_ = full->TakeFd();
-  auto copied = CopyToMemory(full_.get(), tables, so_far);
+  auto copied = CopyToMemory(tables, so_far);
   TellPlace(*memory);
   return copied;
 }
 
-Result<void> Recorder::CopyToMemory(int full, const Tables& tables, const Quality& so_far) {
+Result<void> Recorder::CopyToMemory(const Tables& tables, const Quality& so_far) {
   // Ids are dense and in order of appearance, so those in the file mean the same in `tables`.
   constexpr size_t kBatch = 4096;
   uint64_t copied = 0;
@@ -200,7 +201,8 @@ Result<void> Recorder::CopyToMemory(int full, const Tables& tables, const Qualit
     if (appended) appended = writer_->Append(tables, batch, so_far);
     batch.clear();
   };
-  const auto file = OpenAgain(full, name_);
+  const auto file = OpenAgain(full_, name_);
+  if (!file && recent_begin_ > 0) whole_ = false;
   if (file) {
     auto read = (*file)->ForEachSample([&](const Sample& sample) {
       ++copied;

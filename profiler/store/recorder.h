@@ -29,8 +29,9 @@ Result<ScopedFd> CreateTemporaryFile();
 /// fails (disk full), everything recorded so far, also what the file did not take, moves to memory,
 /// `stop` is set, and the sink goes on accepting, so that the sampler ends in good order. Where
 /// memory does not take it all either (ulimit -f is its limit too), that of the two which has more
-/// samples is the recording. Calls of a timeline are too many for that: none are kept any more, and
-/// what the file took of them stays there.
+/// samples is the recording. Where the program has closed the file it is not written to, whatever
+/// has its number now, and the youngest samples are those that memory has. Calls of a timeline are
+/// too many for that: none are kept any more, and what the file took of them stays there.
 class Recorder final : public TimelineSink {
  public:
   /// `on_place` is told the descriptor that holds the recording: once the first bytes are in `fd`,
@@ -69,7 +70,7 @@ class Recorder final : public TimelineSink {
   void LoseSome();
   void ForgetOld();
   Result<void> MoveToMemory(const Error& error, const Tables& tables, const Quality& so_far);
-  Result<void> CopyToMemory(int full, const Tables& tables, const Quality& so_far);
+  Result<void> CopyToMemory(const Tables& tables, const Quality& so_far);
   /// Whether a record was taken, or is held; else why not. `hold` keeps it until there is memory.
   Result<void> AppendOrHold(Result<void> appended, FunctionRef<void()> hold);
   /// The records that are held, else the last that `file` has.

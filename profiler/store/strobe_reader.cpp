@@ -336,6 +336,9 @@ Result<void> StrobeFile::Impl::ForEachCall(RecordingSource::CallVisitor visit) c
 Result<void> StrobeFile::Impl::ForEachBlock(
     BlockType type, BlockRange range,
     FunctionRef<Result<void>(const BlockUnpacker&)> decode) const {
+  if (!fd_.IsIntact()) {
+    return Fail(ErrorCode::kUnreadable, "reading {}: the program has closed its file", name_);
+  }
   BlockScanner scanner(fd_.get(), name_, range);
   BlockUnpacker unpacker;
   while (true) {

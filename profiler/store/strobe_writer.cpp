@@ -61,6 +61,10 @@ class SigpipeShield {
   bool was_pending_ = false;
 };
 
+Result<void> FailForClosed(const std::string& name) {
+  return Fail(ErrorCode::kIo, "writing {}: the program has closed its file", name);
+}
+
 std::unexpected<Error> FailToWrite(int error_number, const std::string& name) {
   auto failed = FailErrno(error_number, ErrorCode::kIo, "writing {}", name);
   if (error_number == EFBIG) {
@@ -299,7 +303,7 @@ Result<void> StrobeWriter::Impl::Pad(size_t block_size) {
 
 Result<void> StrobeWriter::Impl::Write(ByteSpan bytes) {
   if (failed_) return std::unexpected(*failed_);
-  auto written = WriteAll(fd_.get(), bytes, name_);
+  auto written = fd_.IsIntact() ? WriteAll(fd_.get(), bytes, name_) : FailForClosed(name_);
   if (!written) failed_ = written.error();
   written_ += bytes.size();
   return written;

@@ -19,7 +19,10 @@ using py::literals::operator""_a;
 
 Result<void> WriteTo(write::Output& output, const Recording& recording, write::Format format,
                      Mode mode, bool include_idle, write::Unit unit) {
-  if (format == write::Format::kStrobe) return write::CopyFile(recording.fd(), output);
+  if (format == write::Format::kStrobe) {
+    const auto fd = recording.fd();
+    return fd ? write::CopyFile(*fd, output) : std::unexpected(fd.error());
+  }
   const FoldOptions asked{.include_idle = include_idle, .work = WorkOf(mode)};
   const auto profile =
       Fold(recording.file(), write::FoldOptionsFor(format, recording.file(), asked));

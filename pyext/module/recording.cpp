@@ -18,11 +18,17 @@ Result<std::unique_ptr<Recording>> Recording::Open(const std::string& path) {
 }
 
 Result<std::unique_ptr<Recording>> Recording::Open(ScopedFd fd, const std::string& name) {
+  if (!fd.IsIntact()) return Fail(ErrorCode::kUnreadable, "the program has closed {}", name);
   ScopedFd reading(fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
   if (!reading.valid()) return FailErrno(errno, ErrorCode::kIo, "opening {} again", name);
   auto file = store::StrobeFile::Open(std::move(reading), name);
   if (!file) return std::unexpected(file.error());
   return std::unique_ptr<Recording>(new Recording(std::move(fd), std::move(*file)));
+}
+
+Result<int> Recording::fd() const {
+  if (fd_.IsIntact()) return fd_.get();
+  return Fail(ErrorCode::kUnreadable, "reading the recording: the program has closed its file");
 }
 
 Result<Metadata> DescribeThisProcess() {

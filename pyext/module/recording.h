@@ -19,8 +19,8 @@ class Recording {
   static Result<std::unique_ptr<Recording>> Open(ScopedFd fd, const std::string& name);
 
   const store::StrobeFile& file() const { return *file_; }
-  /// Reads all bytes of the file, whatever others read of it.
-  int fd() const { return fd_.get(); }
+  /// Reads all bytes of the file, whatever others read of it. Fails where the program closed it.
+  Result<int> fd() const;
 
  private:
   Recording(ScopedFd fd, std::unique_ptr<store::StrobeFile> file)

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from pystrobe import _output, _profiler
+from pystrobe._errors import InvalidArgumentError
 from pystrobe._profiler import Profiler
 
 if TYPE_CHECKING:
-    from pystrobe._profiler import ProfilerMode, ProfilerThreads
+    from pystrobe._profiler import ProfilerGpu, ProfilerMode, ProfilerThreads
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -29,7 +31,7 @@ def profile(
     max_overhead: float | None = None,
     native: bool = False,
     threads: ProfilerThreads = "all",
-    gpu: bool = False,
+    gpu: ProfilerGpu = False,
 ) -> Callable[[F], F]: ...
 
 
@@ -42,9 +44,10 @@ def profile(
     max_overhead: float | None = None,
     native: bool = False,
     threads: ProfilerThreads = "all",
-    gpu: bool = False,
+    gpu: ProfilerGpu = False,
 ) -> F | Callable[[F], F]:
-    """Decorates a function: each call is sampled, and then printed or saved to ``output``.
+    """Decorates a function or coroutine: each call is sampled, and then printed or saved to
+    ``output``. The other arguments are those of :class:`Profiler`.
 
     Where that fails after the call a warning says so, and where the recording is kept: the function
     returns or raises as it would.
@@ -52,37 +55,67 @@ def profile(
     A call while a profiler runs (a recursive one, or one in another thread) is not sampled by
     itself: it is part of what that one sees.
 
-    :raises InvalidArgumentError: ``output`` is no name of a format; or, by the call before it
-        begins, no file can be made there.
+    :raises InvalidArgumentError: ``output`` is no name of a format, or what is decorated is a
+        generator; or, by the call before it begins, no file can be made there.
+    :raises Error: by the call before it begins: this process cannot be sampled, which says why.
     """
     if output is not None:
         _output.check_name(output)
 
-    def decorate(wrapped: F) -> F:
-        @functools.wraps(wrapped)
-        def sampled(*args: object, **keywords: object) -> object:
-            if _profiler._running is not None:
-                return wrapped(*args, **keywords)
-            place = None if output is None else _output.check_place(output)
-            profiler = Profiler(
-                mode=mode,
-                rate=rate,
-                max_overhead=max_overhead,
-                native=native,
-                threads=threads,
-                gpu=gpu,
-            )
-            # Another thread's may have come first.
-            if not profiler._start_alone(None):
-                return wrapped(*args, **keywords)
-            try:
-                return wrapped(*args, **keywords)
-            finally:
-                _deliver(profiler, place)
+    def begin() -> Callable[[], None]:
+        """What is to be done after the call."""
+        if _profiler._running is not None:
+            return _nothing
+        place = None if output is None else _output.check_place(output)
+        profiler = Profiler(
+            mode=mode,
+            rate=rate,
+            max_overhead=max_overhead,
+            native=native,
+            threads=threads,
+            gpu=gpu,
+        )
+        # Another thread's may have come first.
+        return (
+            functools.partial(_deliver, profiler, place)
+            if profiler._start_alone(None)
+            else _nothing
+        )
 
-        return sampled  # type: ignore[return-value]
+    def decorate(wrapped: F) -> F:
+        if inspect.isgeneratorfunction(wrapped) or inspect.isasyncgenfunction(wrapped):
+            raise InvalidArgumentError(
+                f"{wrapped.__qualname__} is a generator, whose calls only make one",
+                "use `with pystrobe.Profiler()` where it is used",
+            )
+        sampled: Any
+        if inspect.iscoroutinefunction(wrapped):
+
+            @functools.wraps(wrapped)
+            async def sampled(*args: object, **keywords: object) -> object:
+                end = begin()
+                try:
+                    return await wrapped(*args, **keywords)
+                finally:
+                    end()
+
+        else:
+
+            @functools.wraps(wrapped)
+            def sampled(*args: object, **keywords: object) -> object:
+                end = begin()
+                try:
+                    return wrapped(*args, **keywords)
+                finally:
+                    end()
+
+        return cast(F, sampled)
 
     return decorate if function is None else decorate(function)
+
+
+def _nothing() -> None:
+    """A profiler runs already, and sees the call."""
 
 
 def _deliver(profiler: Profiler, place: str | None) -> None:

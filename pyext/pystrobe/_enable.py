@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pystrobe import _profiler
@@ -15,7 +16,7 @@ from pystrobe._profiler import Profiler
 if TYPE_CHECKING:
     from pystrobe._profile import Profile
     from pystrobe._profiler import ProfilerGpu, ProfilerMode, ProfilerThreads
-    from pystrobe._tracer import Engine
+    from pystrobe._tracer import Clock, Engine
 
 
 def check_mode(mode: object) -> None:
@@ -37,11 +38,26 @@ def enable(
     native: bool = False,
     threads: ProfilerThreads = "all",
     gpu: ProfilerGpu = False,
+    timeline: bool = False,
+    schedule: Callable[[int], Any] | None = None,
+    on_trace_ready: Callable[[Profiler], object] | None = None,
     output: str | os.PathLike[str] | None = None,
     follow_fork: bool = False,
 ) -> None: ...
 @overload
-def enable(*, mode: Literal["trace"], builtins: bool = False, engine: Engine = "auto") -> None: ...
+def enable(
+    *,
+    mode: Literal["trace"],
+    builtins: bool = False,
+    engine: Engine = "auto",
+    include: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    stdlib: bool = True,
+    timeline: bool = False,
+    max_depth: int | None = None,
+    clock: Clock = "both",
+    gpu: bool = False,
+) -> None: ...
 
 
 def enable(*, mode: str = "cpu", **options: Any) -> None:
@@ -57,13 +73,17 @@ def enable(*, mode: str = "cpu", **options: Any) -> None:
 
 
 def disable() -> Profile:
-    """Ends what :func:`enable` began, and gives what was sampled or traced."""
-    if _profiler._running is not None:
-        return _profiler._running.stop()
-    tracer = sys.modules.get("pystrobe._tracer")
-    if tracer is not None and tracer._running is not None:
-        running = tracer._running
-        running.stop()
-        profile: Profile = running.profile()
+    """Ends what :func:`enable` began, or else whatever profiler or tracer runs in this process, and
+    gives what was sampled or traced.
+
+    :raises Error: none runs; or as :meth:`Profiler.stop`.
+    """
+    profiler = _profiler._running
+    if profiler is not None:
+        return profiler.stop()
+    tracer = getattr(sys.modules.get("pystrobe._tracer"), "_running", None)
+    if tracer is not None:
+        tracer.stop()
+        profile: Profile = tracer.profile()
         return profile
     raise Error("no profiler runs in this process", "call pystrobe.enable() first")

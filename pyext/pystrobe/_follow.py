@@ -107,8 +107,9 @@ def _end() -> None:
         return
     try:
         running._end()
-    except Error as error:
-        _tell(str(error))
+    # Of `on_trace_ready`, too.
+    except Exception as error:
+        _tell(str(error) or repr(error))
 
 
 def _tell(what: str) -> None:

@@ -43,12 +43,25 @@ def check_name(
         )
 
 
+def from_root(path: str | os.PathLike[str]) -> str:
+    """
+    :raises InvalidArgumentError: nobody knows where that is.
+    """
+    try:
+        return os.path.abspath(os.fsdecode(path))
+    except FileNotFoundError:
+        raise InvalidArgumentError(
+            f"{os.fsdecode(path)!r} would be in a folder that is gone",
+            "give its path from the root",
+        ) from None
+
+
 def check_place(path: str | os.PathLike[str]) -> str:
     """The file from the root, wherever the program goes meanwhile.
 
     :raises InvalidArgumentError: as things are it cannot be written.
     """
-    whole = os.path.abspath(os.fsdecode(path))
+    whole = from_root(path)
     folder = os.path.dirname(whole)
     if os.path.isdir(whole):
         raise InvalidArgumentError(f"{whole} is a folder", "name a file in it")

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
+import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Union
@@ -187,6 +189,7 @@ class Profiler:
         with _lock:
             if _running is not None:
                 return False
+            self._profile = None
             if self._output is not None and self._child is None:
                 self._find_place(self._output)
             self._fd = fd
@@ -208,7 +211,6 @@ class Profiler:
     def _start_in(self, child: Child) -> None:
         """Anew, in a child made by fork."""
         self._child = child
-        self._profile = None
         self._gpu = False  # it has no part in what the parent began of it
         self._start(child.fd)
 
@@ -336,8 +338,16 @@ class Profiler:
         self._profile = Profile(recording)
         if self._child is not None:
             self._child.deliver(self._profile, self._moved_because)
-        elif self._place is not None:
-            self._profile.save(self._place)
+        else:
+            if self._moved_because is not None:
+                kept = "nothing recorded until then is" if self._whole else "some of it is"
+                warnings.warn(
+                    f"{self._MOVED}: {self._moved_because}; {kept} lost",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+            if self._place is not None:
+                self._profile.save(self._place)
         if self._on_trace_ready is not None:
             self._on_trace_ready(self)
 
@@ -446,8 +456,16 @@ def _forget_in_child() -> None:
 def _stop_at_exit() -> None:
     """While the interpreter is whole: its memory is about to go."""
     running = _running
-    if running is not None:
-        running.stop()
+    if running is None:
+        return
+    try:
+        running._end()
+    # The program may have done anything to what this needs.
+    except Exception as error:
+        told = str(error) or repr(error)
+        if running._profile is not None:
+            told += f"; {_output.kept(running._profile)}"
+        print(f"pystrobe: {told}", file=sys.stderr)
 
 
 os.register_at_fork(after_in_child=_forget_in_child)

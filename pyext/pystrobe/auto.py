@@ -124,7 +124,10 @@ def _take_children(settings: dict[str, Any], output: str | None) -> NameOfChild 
         raise InvalidArgumentError(
             f"{VARIABLE}: follow_fork=1 with mode=gpu", "a GPU's work is not seen in children"
         )
-    whole = os.path.abspath(output)
+    whole = _output.from_root(output)
+    # Here: a child may not import.
+    import pystrobe._follow  # noqa: F401
+
     return (lambda tag: whole.replace("{pid}", tag)) if "{pid}" in whole else _beside(whole)
 
 

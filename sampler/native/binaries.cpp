@@ -2,6 +2,7 @@
 #include "sampler/native/binaries.h"
 
 #include <elfutils/libdwfl.h>
+#include <fcntl.h>
 #include <libelf.h>
 
 #include <algorithm>
@@ -83,9 +84,15 @@ struct Binaries::File {
 void Binaries::DwflEnd::operator()(Dwfl* dwfl) const { dwfl_end(dwfl); }
 
 Binaries::Binaries(pid_t pid, const pyabi::Memory& memory, Dwfl* dwfl, size_t most)
-    : pid_(pid), memory_(&memory), room_(std::make_unique<size_t>(most)), dwfl_(dwfl) {}
+    : pid_(pid),
+      memory_(&memory),
+      room_(std::make_unique<size_t>(most)),
+      one_of_all_(open("/", O_PATH | O_CLOEXEC)),
+      dwfl_(dwfl) {}
 Binaries::Binaries(Binaries&&) noexcept = default;
-Binaries::~Binaries() = default;
+Binaries::~Binaries() {
+  if (dwfl_ != nullptr && !one_of_all_.IsIntact()) static_cast<void>(dwfl_.release());
+}
 
 Result<Binaries> Binaries::Of(pid_t pid, const pyabi::Memory& memory) {
   const size_t most = CountFreeDescriptors() / (kPartOfDescriptors * kDescriptorsOfEach);
@@ -115,6 +122,9 @@ Result<Binaries> Binaries::Of(pid_t pid, const pyabi::Memory& memory) {
 }
 
 Result<Binaries::Change> Binaries::Refresh() {
+  if (!one_of_all_.IsIntact()) {
+    return Fail(ErrorCode::kUnreadable, "this process has closed the files of its machine code");
+  }
   auto mappings = ReadMaps(pid_);
   if (!mappings) return std::unexpected(mappings.error());
   std::vector<Mapping> code = CodeOf(*mappings);

@@ -13,6 +13,7 @@
 
 #include "profiler/base/error.h"
 #include "profiler/base/proc.h"
+#include "profiler/base/scoped_fd.h"
 #include "sampler/native/elf_image.h"
 #include "sampler/native/native_place.h"
 #include "sampler/native/unwind_rule.h"
@@ -40,7 +41,8 @@ class Binaries {
   /// Since the Refresh before, files have come; or some have gone too, in whose place others may
   /// be.
   enum class Change : uint8_t { kNone, kCame, kWent };
-  /// Reads anew what is mapped. What is still where it was stays known.
+  /// Reads anew what is mapped. What is still where it was stays known. Fails where that cannot be
+  /// read, or where this process has closed all descriptors, and those of the files with them.
   Result<Change> Refresh();
 
   /// How to unwind from `pc`, and for which other instructions it is the same.
@@ -74,6 +76,9 @@ class Binaries {
   std::unique_ptr<size_t> room_;              // for files that are not open yet
   std::vector<Mapping> code_;                 // what files_ were found in
   std::vector<std::unique_ptr<File>> files_;  // by address; outlive dwfl_, which refers to them
+  // A program that samples itself may close all descriptors, as daemons do, and open others under
+  // their numbers, which libdwfl would close in the end. It has closed this one as well, then.
+  ScopedFd one_of_all_;
   std::unique_ptr<Dwfl, DwflEnd> dwfl_;
 };
 

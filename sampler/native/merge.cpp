@@ -80,12 +80,14 @@ size_t CountRuns(std::span<const CodeKind> native) {
 }
 
 // Where a greenlet runs, what is below the functions that began it. A callback of that module, as
-// for tracing switches, has fewer runs of the loop there than the thread has Python frames for.
+// for tracing switches, has fewer runs of the loop below it than the thread has Python frames for.
 std::span<const CodeKind> OfGreenlet(std::span<const CodeKind> native, size_t python_runs) {
-  const auto loop = std::ranges::find(native, CodeKind::kEvaluation);
-  const auto end = std::find(loop, native.end(), CodeKind::kGreenlet);
-  const auto own = native.first(static_cast<size_t>(end - native.begin()));
-  return CountRuns(own) < python_runs ? native : own;
+  size_t runs = 0;
+  for (size_t i = 0; i < native.size(); ++i) {
+    if (native[i] == CodeKind::kEvaluation) ++runs;
+    if (native[i] == CodeKind::kGreenlet && runs > 0 && runs >= python_runs) return native.first(i);
+  }
+  return native;
 }
 
 }  // namespace

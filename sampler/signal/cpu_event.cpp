@@ -126,11 +126,18 @@ CpuEvent::CpuEvent(CpuEvent&& other) noexcept
       timer_(std::exchange(other.timer_, std::nullopt)),
       lack_(std::move(other.lack_)) {}
 
-// A child made by fork may hold the descriptor too, and with it the event.
 CpuEvent::~CpuEvent() {
-  if (event_.valid()) ioctl(event_.get(), PERF_EVENT_IOC_DISABLE, 0);
+  // A child made by fork may hold the descriptor too, and with it the event.
+  if (IsEventOfOurs(event_.get())) {
+    ioctl(event_.get(), PERF_EVENT_IOC_DISABLE, 0);
+  } else {
+    static_cast<void>(event_.release());
+  }
   if (timer_) timer_delete(*timer_);
 }
+
+// ScopedFd cannot tell it from others without an inode of their own.
+bool IsEventOfOurs(int fd) { return fd >= 0 && fcntl(fd, F_GETSIG) == kSignal; }
 
 std::optional<Nanoseconds> CpuTimeOf(pid_t tid) {
   timespec time{};

@@ -62,6 +62,10 @@ class CpuEvent {
   std::optional<Error> lack_;
 };
 
+/// Whether a descriptor is that of an event of ours: a program may close those that it does not
+/// know, and have others under their numbers. [async-signal-safe]
+bool IsEventOfOurs(int fd);
+
 /// CPU time of a thread of this process; nullopt when it has ended.
 std::optional<Nanoseconds> CpuTimeOf(pid_t tid);
 

@@ -62,7 +62,7 @@ class Looks {
   void CloseEvents() {
     for (Entry& entry : entries_) {
       const int fd = entry.event.exchange(-1);
-      if (entry.tid.load() != 0 && fd >= 0) close(fd);
+      if (entry.tid.load() != 0 && IsEventOfOurs(fd)) close(fd);
     }
   }
 
@@ -209,6 +209,7 @@ void Dispatcher::SetEvent(pid_t tid, int fd) { looks.SetEvent(tid, fd); }
 
 // No signal is pending in a child.
 void Dispatcher::Abandon() {
+  if (!in_use.load()) return;
   looks.CloseEvents();
   looks.Clear();
   at_work.store(0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/signal/own_memory.h"
 
-#include <sys/uio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,13 +15,38 @@ constexpr Address RoundDown(Address address, size_t unit) {
   return address & ~static_cast<Address>(unit - 1);
 }
 
-// A write to ourselves rather than a read: of the other process' side, which here is the one that
-// is written to, each page is pinned, and that takes most of the time, while the caller's side is
-// copied like any argument. Returns how many bytes there are before the first that cannot be read.
-size_t Copy(pid_t self, std::span<const iovec> from, std::byte* into, size_t size) {
-  const iovec all{into, size};
-  const ssize_t copied = process_vm_writev(self, from.data(), from.size(), &all, 1, 0);
+// Of each of these system calls the side of the other process, which here is us too, is pinned page
+// by page, and the caller's is copied like any argument. They return how many bytes there are
+// before the first that cannot be read.
+
+// Pages of a device, whose registers may not be read for nothing, cannot be pinned: this is for
+// addresses of which nothing is known.
+size_t CopyPinned(pid_t self, const void* from, std::byte* into, size_t size) {
+  const iovec whole{const_cast<void*>(from), size}, local{into, size};
+  const ssize_t copied = process_vm_readv(self, &local, 1, &whole, 1, 0);
   return copied > 0 ? static_cast<size_t>(copied) : 0;
+}
+
+// To pin takes most of the time, and here that is the side that is written to. By its number, for
+// AddressSanitizer asks of the function's argument that all of it be the program's own.
+size_t CopyPieces(pid_t self, std::span<const iovec> from, std::byte* into, size_t size) {
+  const iovec all{into, size};
+  const long copied =
+      syscall(SYS_process_vm_writev, self, from.data(), from.size(), &all, 1UL, 0UL);
+  return copied > 0 ? static_cast<size_t>(copied) : 0;
+}
+
+Result<void> TryBoth(pid_t self, std::byte* into) {
+  const iovec probe{&self, sizeof self};
+  if (CopyPinned(self, &self, into, sizeof self) == sizeof self &&
+      CopyPieces(self, {&probe, 1}, into, sizeof self) == sizeof self) {
+    return {};
+  }
+  auto failed = FailErrno(errno, ErrorCode::kPermission, "reading this process' own memory");
+  failed.error().hint =
+      "If a filter of system calls is in force (seccomp), allow process_vm_readv and "
+      "process_vm_writev in it.";
+  return failed;
 }
 
 }  // namespace
@@ -33,10 +59,7 @@ Result<OwnMemory> OwnMemory::Make(pid_t pid) {
   auto entries = LazyArray<Entry>::Make(kEntries);
   if (!entries) return std::unexpected(entries.error());
   entries->resize(kEntries);
-  const iovec probe{&pid, sizeof pid};
-  if (Copy(pid, {&probe, 1}, bytes->data(), sizeof pid) != sizeof pid) {
-    return FailErrno(errno, ErrorCode::kPermission, "process_vm_writev cannot be used");
-  }
+  if (auto tried = TryBoth(pid, bytes->data()); !tried) return std::unexpected(tried.error());
   return OwnMemory(pid, *std::move(bytes), *std::move(pieces), *std::move(entries));
 }
 
@@ -54,37 +77,34 @@ void OwnMemory::Renew() {
   }
 }
 
-// So that neighbours are one run. They are sorted but for those that were new in the last look.
+// So that neighbours are one run. They are sorted but for those that were new in the last look,
+// which may be all.
 void OwnMemory::KeepAskedSorted() {
-  size_t kept = 0;
-  for (size_t i = 0; i < pieces_.size(); ++i) {
-    if (!pieces_[i].asked) continue;
-    const Piece piece = pieces_[i];
-    size_t at = kept++;
-    for (; at > 0 && pieces_[at - 1].address > piece.address; --at) pieces_[at] = pieces_[at - 1];
-    pieces_[at] = piece;
-  }
-  pieces_.resize(kept);
+  const auto end = std::remove_if(pieces_.begin(), pieces_.end(),
+                                  [](const Piece& piece) { return !piece.asked; });
+  pieces_.resize(static_cast<size_t>(end - pieces_.begin()));
+  const auto by_address = [](const Piece& a, const Piece& b) { return a.address < b.address; };
+  if (std::is_sorted(pieces_.begin(), pieces_.end(), by_address)) return;
+  std::sort(pieces_.begin(), pieces_.end(), by_address);
 }
 
 // Returns how many pieces it has.
 size_t OwnMemory::CopyAhead() {
-  std::array<iovec, kMostRuns> runs;
   size_t run_count = 0, piece_count = 0;
   for (; piece_count < pieces_.size(); ++piece_count) {
     const Address piece = pieces_[piece_count].address;
     if (run_count > 0) {
-      iovec& last = runs[run_count - 1];
+      iovec& last = runs_[run_count - 1];
       if (reinterpret_cast<Address>(last.iov_base) + last.iov_len == piece) {
         last.iov_len += kPiece;
         continue;
       }
     }
     if (run_count == kMostRuns) break;
-    runs[run_count++] = {reinterpret_cast<void*>(piece), kPiece};
+    runs_[run_count++] = {reinterpret_cast<void*>(piece), kPiece};
   }
   if (piece_count == 0) return 0;
-  return Copy(pid_, {runs.data(), run_count}, bytes_.data(), piece_count * kPiece) / kPiece;
+  return CopyPieces(pid_, {runs_.data(), run_count}, bytes_.data(), piece_count * kPiece) / kPiece;
 }
 
 const std::byte* OwnMemory::Find(Address address, size_t size) {
@@ -134,8 +154,8 @@ size_t OwnMemory::IndexOf(Address piece) {
 bool OwnMemory::CopyPage(Address page) {
   const size_t first = pieces_.size();
   if (first + kPieces > kMostPieces) return false;
-  const iovec whole{reinterpret_cast<void*>(page), kPage};
-  if (Copy(pid_, {&whole, 1}, bytes_.data() + first * kPiece, kPage) != kPage) return false;
+  const auto* from = reinterpret_cast<const void*>(page);
+  if (CopyPinned(pid_, from, bytes_.data() + first * kPiece, kPage) != kPage) return false;
   for (size_t i = 0; i < kPieces; ++i) {
     pieces_.Append({page + i * kPiece, false});
     Enter(first + i);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include <array>
 #include <cstddef>
@@ -20,10 +21,10 @@ namespace pystrobe::signals {
 
 using pyabi::Address;
 
-/// Copies memory when it is first asked for, by a system call that says where there is none instead
-/// of faulting. What was asked for in the look before is copied in one system call at the start of
-/// the next: a thread is mostly where it was a moment ago. A Copy as sampler/pyabi/walk_over.h
-/// wants it. [one thread: its handler] [async-signal-safe but for Make]
+/// Copies memory when it is first asked for, by system calls that say where there is none instead
+/// of faulting. What was asked for in the look before is copied in one call at the start of the
+/// next: a thread is mostly where it was a moment ago. A Copy as sampler/pyabi/walk_over.h wants
+/// it. [one thread: its handler] [async-signal-safe but for Make]
 class OwnMemory {
  public:
   /// What is mapped or not as a whole, and copied when it is first asked for.
@@ -32,11 +33,11 @@ class OwnMemory {
   static constexpr size_t kPiece = 512;
   /// What Find gives at most at once.
   static constexpr size_t kLongest = 1024;
-  /// Of one look, whole or in pieces: 4 MiB of frames. Memory that was never needed is never
-  /// touched.
+  /// Of one look: 4 MiB of frames. One that is there in pieces when another of its pieces is asked
+  /// for takes its room once more. Memory that was never needed is never touched.
   static constexpr size_t kMostPages = 1024;
 
-  /// Fails with kPermission where the system call is not permitted, as by a seccomp filter.
+  /// Fails with kPermission where the system calls are not permitted, as by a seccomp filter.
   static Result<OwnMemory> Make(pid_t pid);
 
   /// Forgets the bytes, and copies those pieces again that were asked for since the last Renew.
@@ -73,7 +74,7 @@ class OwnMemory {
   static constexpr size_t kMostPieces = kMostPages * kPieces;
   static constexpr size_t kEntries = 2 * kMostPieces;
   /// Runs of pieces that are copied ahead; more are copied when they are asked for.
-  static constexpr size_t kMostRuns = 64;
+  static constexpr size_t kMostRuns = 256;
   static constexpr size_t kNone = ~size_t{0};
 
   OwnMemory(pid_t pid, LazyArray<std::byte> bytes, LazyArray<Piece> pieces,
@@ -98,6 +99,7 @@ class OwnMemory {
   LazyArray<Entry> entries_;
   uint32_t epoch_ = 1;  ///< 0: entries that were never written
   size_t hint_ = 0;
+  std::array<iovec, kMostRuns> runs_{};  // the signal's stack may be small
   std::array<std::byte, kLongest> stitched_{};
 };
 

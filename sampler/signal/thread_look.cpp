@@ -22,9 +22,9 @@ using pyabi::WalkStatus;
 // Some hundreds of samples of ordinary depth; they are fetched a hundred times a second.
 constexpr size_t kRingBytes = size_t{512} << 10;
 // As many of those that take their stack along, as the first ones do.
+constexpr size_t kNativeRingBytes = size_t{4} << 20;
 // Room that those leave to others.
 constexpr size_t kLeftByStacks = size_t{1} << 20;
-constexpr size_t kNativeRingBytes = size_t{4} << 20;
 // Code objects that are new in one look: about a microsecond each.
 constexpr size_t kMostCodes = 64;
 

@@ -34,7 +34,7 @@ namespace pystrobe::signals {
 
 /// All that a handler needs, made beforehand. While it runs its thread stands still, so that the
 /// frames are those of one moment; no other thread's frames are looked at. Memory is read by
-/// process_vm_writev alone, so that no address can fault. [Take: the thread's handler,
+/// OwnMemory alone, so that no address can fault. [Take: the thread's handler,
 /// async-signal-safe; records(), SetStates: another thread, at the same time]
 class ThreadLook {
  public:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -265,6 +267,77 @@ saved()
     assert finished.stdout.count("Quality: ") == 1
     assert "burn50" in finished.stdout
     assert page.read_text().startswith("<!")
+
+
+def test_a_coroutine_is_profiled_until_it_returns() -> None:
+    finished = run("""
+import asyncio
+import pystrobe
+
+@pystrobe.profile
+async def printed():
+    for _ in range(3):
+        work(1)
+        await asyncio.sleep(0.01)
+    return "returned"
+
+print(asyncio.run(printed()))
+""")
+    assert finished.returncode == 0, finished.stderr
+    assert "returned" in finished.stdout
+    assert finished.stdout.count("Quality: ") == 1
+    assert "burn50" in finished.stdout
+
+
+def test_a_generator_is_not_decorated() -> None:
+    with pytest.raises(ValueError, match="made is a generator"):
+
+        @pystrobe.profile
+        def made() -> Iterator[int]:
+            yield 1
+
+
+def test_one_that_starts_again_has_no_profile_until_it_stops() -> None:
+    profiler = pystrobe.Profiler()
+    with profiler:
+        pass
+    with profiler, pytest.raises(pystrobe.Error, match="there is no profile yet"):
+        _ = profiler.profile
+
+
+def test_the_end_of_the_program_keeps_what_cannot_be_saved(tmp_path: Path) -> None:
+    """The folder is gone by then."""
+    finished = run(f"""
+import os
+import pystrobe
+
+os.mkdir({str(tmp_path / "folder")!r})
+pystrobe.enable(output={str(tmp_path / "folder" / "work.html")!r})
+work(1)
+os.rmdir({str(tmp_path / "folder")!r})
+""")
+    assert finished.returncode == 0, finished.stderr
+    assert "Traceback" not in finished.stderr
+    kept = re.search(r"nothing recorded is lost: it is in (\S+)", finished.stderr)
+    assert kept is not None, finished.stderr
+    assert pystrobe.read(kept[1]).quality.taken > 10
+    os.unlink(kept[1])
+
+
+def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+    finished = run(f"""
+import os
+import pystrobe
+
+os.mkdir({str(tmp_path / "folder")!r})
+os.chdir({str(tmp_path / "folder")!r})
+os.rmdir({str(tmp_path / "folder")!r})
+try:
+    pystrobe.enable(output="work.html")
+except ValueError as error:
+    print(error)
+""")
+    assert "'work.html' would be in a folder that is gone" in finished.stdout, finished.stderr
 
 
 def test_a_profile_is_saved_in_every_format(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 #include "sampler/native/binaries.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <link.h>
 #include <sys/auxv.h>
 #include <unistd.h>
+
+#include <vector>
 
 #include "sampler/native/function_range.h"
 #include "sampler/remote/process_memory.h"
@@ -86,6 +89,27 @@ TEST_F(BinariesTest, RefreshSeesLibrariesComeAndGo) {
   dlclose(library);
   ASSERT_TRUE(binaries_.Refresh());
   EXPECT_EQ(binaries_.ModuleAt(inside), nullptr);
+}
+
+// As daemons do.
+TEST_F(BinariesTest, WhereAllDescriptorsWereClosedItClosesNoOthers) {
+  std::vector<int> numbers;
+  {
+    auto binaries = Binaries::Of(getpid(), memory_);
+    ASSERT_TRUE(binaries);
+    const int before = dup(STDIN_FILENO);
+    close(before);
+    EXPECT_FALSE(binaries->PlaceOf(AddressOf(&inlined::Outer), true).functions.empty());
+    const int after = dup(STDIN_FILENO);
+    ASSERT_GT(after, before);
+    for (int fd = STDERR_FILENO + 1; fd <= after; ++fd) close(fd);
+    while (numbers.empty() || numbers.back() < after) numbers.push_back(dup(STDIN_FILENO));
+    EXPECT_FALSE(binaries->Refresh());
+  }
+  for (const int fd : numbers) {
+    EXPECT_GE(fcntl(fd, F_GETFD), 0) << fd;
+    close(fd);
+  }
 }
 
 TEST_F(BinariesTest, FindsTheFunctionOfAnInstructionWithoutItsName) {

@@ -73,6 +73,8 @@ TEST(Merge, AGreenletAboutToSwitchIsNoNewOne) {
 
 TEST(Merge, WhatGreenletsCallBackIsOnTheSameStack) {
   EXPECT_EQ(Merge("xEggEyEs", "AbCD"), (Merged{"xAggbCyD", MergeResult::kWhole}));
+  // In a greenlet, too.
+  EXPECT_EQ(Merge("xEggEiggEzEs", "AB"), (Merged{"xAggB", MergeResult::kWhole}));
 }
 
 TEST(Merge, WithoutCFunctionsThePythonFramesAreLeft) {

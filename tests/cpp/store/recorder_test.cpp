@@ -166,6 +166,41 @@ TEST_F(RecorderTest, WhereMemoryHoldsLessTheFileIsTheRecording) {
   EXPECT_EQ(testing::ReadSamples(**file).size(), all_.size());
 }
 
+// As daemons do, with all descriptors.
+TEST_F(RecorderTest, AFileThatTheProgramClosedIsNotWrittenTo) {
+  testing::MakeThread(tables_, 4711, "MainThread");
+  Recorder recorder(MakeFile(), "test", stop_);
+  ASSERT_TRUE(recorder.Begin(metadata_));
+  for (int second = 0; second < 20; ++second) AppendSecond(recorder, tables_, second, all_);
+  const ScopedFd own(memfd_create("the program's", MFD_CLOEXEC));
+  ASSERT_EQ(dup2(own.get(), file_), file_);
+  for (int second = 20; second < 30; ++second) AppendSecond(recorder, tables_, second, all_);
+  ASSERT_TRUE(recorder.Finish(tables_, {.complete = true}));
+  EXPECT_EQ(lseek(own.get(), 0, SEEK_END), 0);
+  ASSERT_TRUE(recorder.failure());
+  EXPECT_EQ(recorder.failure()->message, "writing test: the program has closed its file");
+  EXPECT_TRUE(stop_);
+  // Of before there are the youngest.
+  EXPECT_FALSE(recorder.whole());
+  const auto kept = ReadBack(recorder.TakeFd(), tables_);
+  ASSERT_GT(kept.size(), 12'000U);
+  EXPECT_EQ(kept.back(), all_.back());
+  EXPECT_TRUE(std::equal(kept.rbegin(), kept.rend(), all_.rbegin()));
+  close(file_);
+}
+
+TEST_F(RecorderTest, AFileThatTheProgramClosedAtOnceIsNotMissed) {
+  testing::MakeThread(tables_, 4711, "MainThread");
+  Recorder recorder(MakeFile(), "test", stop_);
+  ASSERT_TRUE(recorder.Begin(metadata_));
+  close(file_);
+  for (int second = 0; second < 5; ++second) AppendSecond(recorder, tables_, second, all_);
+  ASSERT_TRUE(recorder.Finish(tables_, {.complete = true}));
+  EXPECT_TRUE(recorder.failure());
+  EXPECT_TRUE(recorder.whole());
+  EXPECT_EQ(ReadBack(recorder.TakeFd(), tables_), all_);
+}
+
 TEST_F(RecorderTest, OldContentsStayUntilItBegins) {
   ScopedFd fd = MakeFile();
   const int number = fd.get();
