@@ -338,16 +338,13 @@ class Profiler:
         self._profile = Profile(recording)
         if self._child is not None:
             self._child.deliver(self._profile, self._moved_because)
-        else:
-            if self._moved_because is not None:
-                kept = "nothing recorded until then is" if self._whole else "some of it is"
-                warnings.warn(
-                    f"{self._MOVED}: {self._moved_because}; {kept} lost",
-                    RuntimeWarning,
-                    stacklevel=4,
-                )
-            if self._place is not None:
-                self._profile.save(self._place)
+        elif self._place is not None:
+            self._profile.save(self._place)
+        if self._child is None and self._moved_because is not None:
+            kept = "nothing recorded until then is" if self._whole else "some of it is"
+            warnings.warn(
+                f"{self._MOVED}: {self._moved_because}; {kept} lost", RuntimeWarning, stacklevel=4
+            )
         if self._on_trace_ready is not None:
             self._on_trace_ready(self)
 

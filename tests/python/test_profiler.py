@@ -305,6 +305,26 @@ def test_one_that_starts_again_has_no_profile_until_it_stops() -> None:
         _ = profiler.profile
 
 
+def test_a_program_that_closes_all_is_told_that_sampling_ended() -> None:
+    finished = run("""
+import os
+import pystrobe
+
+pystrobe.enable()
+work(1)
+os.closerange(3, 1000)
+files = [open("/dev/null") for _ in range(20)]
+work(60)
+profile = pystrobe.disable()
+for file in files:
+    file.close()
+print(profile.quality.taken)
+""")
+    assert finished.returncode == 0, finished.stderr
+    assert "sampling ended early: writing the recording: the program has closed" in finished.stderr
+    assert int(finished.stdout) > 10
+
+
 def test_the_end_of_the_program_keeps_what_cannot_be_saved(tmp_path: Path) -> None:
     """The folder is gone by then."""
     finished = run(f"""
