@@ -321,61 +321,6 @@ def test_a_program_that_leaves_at_once_is_told_to_leave_no_trace(
     assert "os._exit" in done.err
 
 
-def test_a_file_of_the_program_is_not_taken_for_the_recording(
-    pystrobe: Pystrobe, tmp_path: Path
-) -> None:
-    """Daemons close all descriptors, whatever they are."""
-    program, own = tmp_path / "daemon.py", tmp_path / "own"
-    program.write_text(
-        f"import os\nos.closerange(3, 1000)\nfiles = [open({str(own)!r}, 'w') for _ in range(9)]\n"
-    )
-    done = pystrobe.run("trace", "--python", sys.executable, str(program))
-    assert done.code == 0
-    assert "the program closed its file; nothing recorded is lost" in " ".join(done.err.split())
-    assert own.read_bytes() == b""
-
-
-CLOSING = """\
-import os, sys, time, zlib
-def burn(seconds):
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        zlib.compress(bytes(10000))
-burn(0.3)
-if os.environ["FORK"] and (child := os.fork()):
-    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-burn(0.3)
-os.closerange(3, 1000)
-files = [open(os.environ["OWN"] + str(i), "w") for i in range(30)]
-burn(2.5)
-if not (child := os.fork()):
-    for file in files:
-        os.fstat(file.fileno())  # else the child does not exit with 0
-    os._exit(0)
-assert os.waitpid(child, 0)[1] == 0
-for file in files:
-    file.write("its own")
-    file.close()
-"""
-
-
-@pytest.mark.parametrize(
-    "options", [(), ("--mode", "wall"), ("--native",), ("--follow-fork",)], ids=" ".join
-)
-def test_files_of_the_program_are_left_alone(
-    pystrobe: Pystrobe, tmp_path: Path, options: tuple[str, ...]
-) -> None:
-    """Where it closes ours and opens its own under their numbers: not written to, not closed."""
-    program, own = tmp_path / "closing.py", tmp_path / "own"
-    program.write_text(CLOSING)
-    environment = {"OWN": str(own), "FORK": "yes" if "--follow-fork" in options else ""}
-    output = str(tmp_path / "out.strobe")
-    done = run_inside(pystrobe, program, *options, "-o", output, **environment)
-    assert done.returncode == 0, done.stderr
-    assert {own.with_name(f"own{i}").read_text() for i in range(30)} == {"its own"}
-    assert "the program has closed its file" in " ".join(done.stderr.split())
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 def test_a_trace_is_not_lost_on_a_full_disk(pystrobe: Pystrobe, tmp_path: Path) -> None:
     temporary, program = tmp_path / "temporary", tmp_path / "many.py"
