@@ -288,7 +288,8 @@ def test_the_sampler_sleeps_through_most_deadlines(
         time.sleep(1.7)
         slept = sleeps(sampler.pid)
         quality = json.loads(sampler.communicate()[0])["quality"]
-    assert slept < 0.3 * quality["taken"]
+    # A twelfth where the machine is quiet; one that wakes for each sample sleeps at least as often.
+    assert slept < 0.6 * quality["taken"], quality
     # Not because it was late for them.
     assert quality["taken"] > 0.9 * quality["deadlines"] > 1500
     assert quality["late"] < 0.2 * quality["taken"]
