@@ -18,6 +18,15 @@ namespace {
 
 // By then the slice that kept the other out is over: see WaitsForSlices().
 constexpr Nanoseconds kHelpAfter = kShortestSlice + std::chrono::microseconds(20);
+constexpr Nanoseconds kNever = TimedSleep::kNever;
+
+/// When the one is to wake lest the other, which is to work at `works_at`, waits for the CPU.
+Nanoseconds HelpTime(Nanoseconds works_at, Nanoseconds now) {
+  return works_at > now && works_at != kNever ? works_at + kHelpAfter : kNever;
+}
+
+/// What is begun now may last until the other would wake and break it, as what came before did.
+bool MayTakeLong(Nanoseconds before) { return before > kHelpAfter / 2; }
 
 }  // namespace
 
@@ -150,38 +159,39 @@ void Probe::Main(Worker& self, Worker& other, std::promise<pid_t> started) {
   // kHz a tenth of the samples would be lost so (Linux 6.18).
   const ScopedPromptness prompt(Urgency::kAtOnce);
   const bool may_be_late = WaitsForSlices();
+  if (may_be_late) self.sleep.UseTimer();
   started.set_value(gettid());
   ChanceNap nap;
-  Nanoseconds not_before{};
+  Nanoseconds not_before{}, worked{};
   const auto due = [this, &other] { return DueBut(other.sleep.wakes_at()); };
   while (!stop_.load()) {
     const Nanoseconds first = due();
     const Nanoseconds now = MonotonicNow();
     const Nanoseconds begin = std::max(first, not_before);
     if (begin <= now) {
+      if (may_be_late && MayTakeLong(worked) && other.works_at.load() == kNever) {
+        other.sleep.PutOff(now + CpuHold::kLongest + kHelpAfter);
+      }
       Work(now);
+      worked = MonotonicNow() - now;
       continue;
     }
-    // It takes its turns from here on: whoever gave us this has woken one of us.
-    if (other.sleep.wakes_at() == TimedSleep::kNever && DueBut(first) != TimedSleep::kNever) {
-      other.sleep.Wake();
+    const Nanoseconds help_at = may_be_late ? HelpTime(other.works_at.load(), now) : kNever;
+    const bool works = begin <= help_at;
+    self.works_at.store(works ? begin : kNever);
+    self.sleep.Set(std::min(begin, help_at));
+    if (may_be_late && works && other.works_at.load() == kNever) {
+      other.sleep.PutOff(HelpTime(begin, now));
     }
+    // It takes its turns from here on: whoever gave us this has woken one of us.
+    if (other.sleep.wakes_at() == kNever && DueBut(first) != kNever) other.sleep.Wake();
     const auto has_news = [&] { return stop_.load() || due() < first; };
-    const Nanoseconds until = may_be_late ? std::min(begin, other.TimeToHelp(now)) : begin;
-    self.works_at.store(until == begin ? begin : TimedSleep::kNever);
-    if (self.sleep.Sleep(until, has_news)) not_before = MonotonicNow() + nap.Draw();
+    if (self.sleep.Sleep(has_news)) not_before = MonotonicNow() + nap.Draw();
   }
 }
 
-Nanoseconds Probe::Worker::TimeToHelp(Nanoseconds now) const {
-  const Nanoseconds at = works_at.load();
-  return at > now && at != TimedSleep::kNever ? at + kHelpAfter : TimedSleep::kNever;
-}
-
 Nanoseconds Probe::DueBut(Nanoseconds taken) const {
-  const auto unless_taken = [taken](Nanoseconds at) {
-    return at == taken ? TimedSleep::kNever : at;
-  };
+  const auto unless_taken = [taken](Nanoseconds at) { return at == taken ? kNever : at; };
   Nanoseconds due = std::min(DueOfJobBut(taken), unless_taken(hold_.due()));
   for (const Worker& worker : workers_) {
     due = std::min(due, unless_taken(worker.sleep.expected()));
@@ -196,7 +206,7 @@ Nanoseconds Probe::DueOfJobBut(Nanoseconds taken) const {
     if (at == kFree) break;
     if (at != kRunning && at != taken) return at;
   }
-  return TimedSleep::kNever;
+  return kNever;
 }
 
 void Probe::Work(Nanoseconds now) {

@@ -38,9 +38,11 @@ namespace pystrobe::remote {
 /// 3 us.
 ///
 /// Where they may be left waiting for a time slice to end (WaitsForSlices()) they do not: one
-/// works, and the other wakes a moment after it is to begin, which makes the kernel see that the
-/// slice is over. Else it would see that at its next tick, or in whatever system call comes first,
-/// which would be seen too often. [all but Main: the pacer]
+/// works, and the other is to wake a moment after it is to begin, which makes the kernel see that
+/// the slice is over. Else it would see that at its next tick, or in whatever system call comes
+/// first, which would be seen too often. Where the one comes in time it puts the other off, which
+/// otherwise would interrupt the target a second time for each look. It does so when its own next
+/// time is set, so that the CPU's clock is set once. [all but Main: the pacer]
 class Probe {
  public:
   /// That can be waiting at once.
@@ -88,9 +90,6 @@ class Probe {
     CopyJob* job = nullptr;
   };
   struct Worker {
-    /// When the other one is to wake lest this one waits for the CPU; kNever: it need not.
-    Nanoseconds TimeToHelp(Nanoseconds now) const;
-
     TimedSleep sleep;
     std::atomic<Nanoseconds> works_at{TimedSleep::kNever};  ///< as it sleeps; kNever: to help
     pid_t tid = 0;

@@ -7,9 +7,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "profiler/base/clock.h"
 #include "profiler/base/function_ref.h"
+#include "sampler/remote/wake.h"
 
 namespace pystrobe::remote {
 
@@ -44,14 +46,26 @@ class TimedSleep {
   /// What was expected until `now` is over. [any thread]
   void PassExpected(Nanoseconds now);
 
+  /// It sleeps until `at` instead, if it sleeps and has a timer. Who gives it something to do looks
+  /// at wakes_at() after that, and this must come before the caller looks for what there is to do.
+  /// [a thread on the CPU whose timer is to wake it]
+  void PutOff(Nanoseconds at);
+
   // [the thread that sleeps]
-  /// Until `until`, unless `has_news` says that there is something to do before. True where it was
-  /// woken.
-  bool Sleep(Nanoseconds until, FunctionRef<bool()> has_news);
+  /// From now on it can be put off, which takes a system call more for each sleep; not where the
+  /// user may have no more signals pending. Before it first sleeps.
+  void UseTimer() { timer_ = WakeTimer::OfThisThread(); }
+  /// It will sleep until `until`. Who gives it something to do after this wakes it.
+  void Set(Nanoseconds until);
+  /// Sleeps until then, unless `has_news` says that there is something to do before. True where it
+  /// was woken.
+  bool Sleep(FunctionRef<bool()> has_news);
 
  private:
   pid_t tid_ = 0;
   uint32_t in_vain_ = 0;
+  std::unique_ptr<const WakeTimer> timer_;
+  Nanoseconds until_{};  // kNever where the timer knows it
   std::atomic<Nanoseconds> expected_{kNever};
   std::atomic<Nanoseconds> wakes_at_{Nanoseconds::zero()};
 };

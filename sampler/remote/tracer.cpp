@@ -97,7 +97,8 @@ void Tracer::Main(std::promise<pid_t> started) {
     const Nanoseconds begin = std::max(due, not_before);
     if (begin > now) {
       const auto has_news = [this, due, look_at] { return end_.load() || Due(look_at) != due; };
-      const bool woken = sleep_.Sleep(begin, has_news);
+      sleep_.Set(begin);
+      const bool woken = sleep_.Sleep(has_news);
       const Order* order = order_.load();
       if (woken && order != nullptr && order->pinned) not_before = MonotonicNow() + nap.Draw();
       continue;

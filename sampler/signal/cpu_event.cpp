@@ -10,10 +10,7 @@
 #include <algorithm>
 #include <utility>
 
-// glibc names the member in sigevent(3type) only from 2.38 on.
-#ifndef sigev_notify_thread_id
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
+#include "profiler/base/thread_sigevent.h"
 
 namespace pystrobe::signals {
 namespace {
@@ -60,10 +57,7 @@ Result<ScopedFd> OpenPerf(pid_t tid, Nanoseconds period, bool user_only) {
 }
 
 Result<timer_t> StartTimer(pid_t tid, Nanoseconds period) {
-  sigevent event{};
-  event.sigev_notify = SIGEV_THREAD_ID;
-  event.sigev_signo = kSignal;
-  event.sigev_notify_thread_id = tid;
+  sigevent event = ThreadSigevent(tid, kSignal);
   timer_t timer{};
   if (timer_create(CpuClockOf(tid), &event, &timer) != 0) {
     return std::unexpected(WithoutRoom(errno == EINVAL ? ESRCH : errno, tid));

@@ -12,7 +12,9 @@
 #include <array>
 #include <climits>
 #include <deque>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "sampler/remote/promptness.h"
@@ -28,7 +30,32 @@ using std::chrono::seconds;
 
 constexpr Nanoseconds kPatience = seconds(10);
 
-class ProbeTest : public ::testing::Test {
+/// Has no right to real-time priority while it lives. [its thread, and those it starts]
+class WithoutPriority {
+ public:
+  WithoutPriority() {
+    syscall(SYS_capget, &header_, before_.data());
+    auto without = before_;
+    without[0].effective &= ~(1U << CAP_SYS_NICE);
+    syscall(SYS_capset, &header_, without.data());
+    getrlimit(RLIMIT_RTPRIO, &limit_);
+    const rlimit none{0, limit_.rlim_max};
+    setrlimit(RLIMIT_RTPRIO, &none);
+  }
+  ~WithoutPriority() {
+    setrlimit(RLIMIT_RTPRIO, &limit_);
+    syscall(SYS_capset, &header_, before_.data());
+  }
+
+ private:
+  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> before_{};
+  rlimit limit_{};
+};
+
+enum class Priority { kRealTime, kOrdinary };
+
+class ProbeTest : public ::testing::TestWithParam<Priority> {
  protected:
   ProbeTest() : probe_(Probe::Start(cpu_, pacer_).value()) {}
   ~ProbeTest() override {
@@ -60,6 +87,8 @@ class ProbeTest : public ::testing::Test {
     return -1;
   }
 
+  std::optional<WithoutPriority> without_ =
+      GetParam() == Priority::kOrdinary ? std::make_optional<WithoutPriority>() : std::nullopt;
   int cpu_ = sched_getcpu();
   Pacer pacer_;
   OwnThread thread_;
@@ -67,7 +96,7 @@ class ProbeTest : public ::testing::Test {
   std::unique_ptr<Probe> probe_;
 };
 
-TEST_F(ProbeTest, RunsAJobOnItsCpu) {
+TEST_P(ProbeTest, RunsAJobOnItsCpu) {
   CopyJob& job = NewJob();
   probe_->Submit(job, {});
   ASSERT_TRUE(probe_->Wait(kPatience));
@@ -78,7 +107,7 @@ TEST_F(ProbeTest, RunsAJobOnItsCpu) {
   EXPECT_EQ(job.subject_cpu, cpu_);
 }
 
-TEST_F(ProbeTest, WakesForAJobThatWentWrongOnly) {
+TEST_P(ProbeTest, WakesForAJobThatWentWrongOnly) {
   CopyJob& good = NewJob();
   do {  // until one is not disturbed by others
     probe_->Submit(good, {});
@@ -96,7 +125,7 @@ TEST_F(ProbeTest, WakesForAJobThatWentWrongOnly) {
   EXPECT_TRUE(RaisedBefore(MonotonicNow() + kPatience));
 }
 
-TEST_F(ProbeTest, RunsJobsAtTheirTimesInTheirOrder) {
+TEST_P(ProbeTest, RunsJobsAtTheirTimesInTheirOrder) {
   const Nanoseconds start = MonotonicNow();
   for (int i = 1; i <= 8; ++i) {
     ASSERT_TRUE(probe_->Submit(NewJob(), start + i * milliseconds(2)));
@@ -111,7 +140,7 @@ TEST_F(ProbeTest, RunsJobsAtTheirTimesInTheirOrder) {
   }
 }
 
-TEST_F(ProbeTest, AJobAtOnceComesBeforeThoseAhead) {
+TEST_P(ProbeTest, AJobAtOnceComesBeforeThoseAhead) {
   CopyJob &at_once = NewJob(), &ahead = NewJob();
   const Nanoseconds at = MonotonicNow() + milliseconds(30);
   probe_->Submit(at_once, {});
@@ -121,7 +150,7 @@ TEST_F(ProbeTest, AJobAtOnceComesBeforeThoseAhead) {
   EXPECT_GE(ahead.began, at);
 }
 
-TEST_F(ProbeTest, WhatIsWithdrawnDoesNotRun) {
+TEST_P(ProbeTest, WhatIsWithdrawnDoesNotRun) {
   const Nanoseconds start = MonotonicNow();
   ASSERT_TRUE(probe_->Submit(NewJob(), start));
   ASSERT_TRUE(probe_->Submit(NewJob(), start + kPatience));
@@ -135,7 +164,7 @@ TEST_F(ProbeTest, WhatIsWithdrawnDoesNotRun) {
 }
 
 // What was to wake for it may wake all the same.
-TEST_F(ProbeTest, NoJobRunsOnTheTimeOfAWithdrawnOne) {
+TEST_P(ProbeTest, NoJobRunsOnTheTimeOfAWithdrawnOne) {
   for (int i = 0; i < 300; ++i) {
     CopyJob& late = NewJob();
     Nanoseconds at = MonotonicNow() + std::chrono::microseconds(20 + i % 40);
@@ -150,7 +179,7 @@ TEST_F(ProbeTest, NoJobRunsOnTheTimeOfAWithdrawnOne) {
   }
 }
 
-TEST_F(ProbeTest, WhatIsWithdrawnAndSubmittedAgainIsOnTime) {
+TEST_P(ProbeTest, WhatIsWithdrawnAndSubmittedAgainIsOnTime) {
   constexpr int kJobs = 3;
   Nanoseconds least_late[kJobs];
   std::fill_n(least_late, kJobs, kPatience);
@@ -176,7 +205,7 @@ TEST_F(ProbeTest, WhatIsWithdrawnAndSubmittedAgainIsOnTime) {
   }
 }
 
-TEST_F(ProbeTest, CopiesBesideItAtTheTimeThatWasAskedFor) {
+TEST_P(ProbeTest, CopiesBesideItAtTheTimeThatWasAskedFor) {
   const ScopedPromptness restores_affinity;
   const int elsewhere = AnotherCpu();
   if (elsewhere < 0) GTEST_SKIP() << "one CPU only";
@@ -194,7 +223,7 @@ TEST_F(ProbeTest, CopiesBesideItAtTheTimeThatWasAskedFor) {
   EXPECT_GT(job.took, Nanoseconds{});
 }
 
-TEST_F(ProbeTest, HasRoomForSoMany) {
+TEST_P(ProbeTest, HasRoomForSoMany) {
   const Nanoseconds at = MonotonicNow() + kPatience;
   for (uint32_t i = 0; i < Probe::kMostJobs; ++i) ASSERT_TRUE(probe_->Submit(NewJob(), at));
   EXPECT_FALSE(probe_->Submit(NewJob(), at));
@@ -202,7 +231,7 @@ TEST_F(ProbeTest, HasRoomForSoMany) {
   EXPECT_FALSE(probe_->busy());
 }
 
-TEST_F(ProbeTest, IsNotWokenForWhatItExpects) {
+TEST_P(ProbeTest, IsNotWokenForWhatItExpects) {
   CopyJob &first = NewJob(), &expected = NewJob(), &unexpected = NewJob();
   std::this_thread::sleep_for(milliseconds(5));  // it is asleep then
   const Nanoseconds at = MonotonicNow() + milliseconds(500);
@@ -221,7 +250,7 @@ TEST_F(ProbeTest, IsNotWokenForWhatItExpects) {
   ASSERT_TRUE(probe_->Wait(kPatience));
 }
 
-TEST_F(ProbeTest, IsNotWokenForWhatFollowsThatEither) {
+TEST_P(ProbeTest, IsNotWokenForWhatFollowsThatEither) {
   CopyJob &first = NewJob(), &expected = NewJob(), &following = NewJob();
   std::this_thread::sleep_for(milliseconds(5));  // it is asleep then
   const Nanoseconds at = MonotonicNow() + milliseconds(200), then = at + milliseconds(200);
@@ -240,7 +269,7 @@ TEST_F(ProbeTest, IsNotWokenForWhatFollowsThatEither) {
 }
 
 // So that the CPU's clock need not be set as one of them goes to sleep.
-TEST_F(ProbeTest, ItsThreadsTakeTurns) {
+TEST_P(ProbeTest, ItsThreadsTakeTurns) {
   const auto threads = testing::ThreadsOfOurs("probe");
   ASSERT_GE(threads.size(), 2U);
   if (!IsRealTime(threads[0])) GTEST_SKIP() << "the threads help each other instead";
@@ -261,7 +290,7 @@ TEST_F(ProbeTest, ItsThreadsTakeTurns) {
   EXPECT_GT(4 * std::min(used[0], used[1]), std::max(used[0], used[1]));
 }
 
-TEST_F(ProbeTest, IsNotAwakeForEverForWhatDoesNotCome) {
+TEST_P(ProbeTest, IsNotAwakeForEverForWhatDoesNotCome) {
   Nanoseconds next = MonotonicNow();
   const auto expect_in_vain = [&] {
     for (uint32_t i = 0; i <= TimedSleep::kMostInVain; ++i) {
@@ -282,7 +311,7 @@ TEST_F(ProbeTest, IsNotAwakeForEverForWhatDoesNotCome) {
 }
 
 // Else it may wait behind the target for milliseconds, just when it is needed.
-TEST_F(ProbeTest, MovesThePacerAwayFromWhereTheTargetWent) {
+TEST_P(ProbeTest, MovesThePacerAwayFromWhereTheTargetWent) {
   const ScopedPromptness restores_affinity;
   const int target_cpu = AnotherCpu();
   if (target_cpu < 0) GTEST_SKIP() << "one CPU only";
@@ -298,7 +327,7 @@ TEST_F(ProbeTest, MovesThePacerAwayFromWhereTheTargetWent) {
 }
 
 // By taskset, say: what it is asked to do next is its own CPU's again.
-TEST_F(ProbeTest, GoesBackWhereItWasMoved) {
+TEST_P(ProbeTest, GoesBackWhereItWasMoved) {
   const int elsewhere = AnotherCpu();
   if (elsewhere < 0) GTEST_SKIP() << "one CPU only";
   const auto threads = testing::ThreadsOfOurs("probe");
@@ -313,6 +342,11 @@ TEST_F(ProbeTest, GoesBackWhereItWasMoved) {
   EXPECT_EQ(next.own_cpu, cpu_);
 }
 
+INSTANTIATE_TEST_SUITE_P(Of, ProbeTest, ::testing::Values(Priority::kRealTime, Priority::kOrdinary),
+                         [](const auto& info) {
+                           return info.param == Priority::kRealTime ? "RealTime" : "Ordinary";
+                         });
+
 TEST(Probe, DoesNotStartWhereItMayNotRun) {
   Pacer pacer;
   auto probe = Probe::Start(CPU_SETSIZE - 1, pacer);
@@ -320,38 +354,16 @@ TEST(Probe, DoesNotStartWhereItMayNotRun) {
   EXPECT_EQ(probe.error().code, ErrorCode::kInvalidArgument);
 }
 
-/// Has no right to real-time priority while it lives. [its thread, and those it starts]
-class WithoutPriority {
- public:
-  WithoutPriority() {
-    syscall(SYS_capget, &header_, before_.data());
-    auto without = before_;
-    without[0].effective &= ~(1U << CAP_SYS_NICE);
-    syscall(SYS_capset, &header_, without.data());
-    getrlimit(RLIMIT_RTPRIO, &limit_);
-    const rlimit none{0, limit_.rlim_max};
-    setrlimit(RLIMIT_RTPRIO, &none);
-  }
-  ~WithoutPriority() {
-    setrlimit(RLIMIT_RTPRIO, &limit_);
-    syscall(SYS_capset, &header_, before_.data());
-  }
-
- private:
-  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
-  std::array<__user_cap_data_struct, 2> before_{};
-  rlimit limit_{};
-};
+constexpr int kBatches = 100, kLooksOfBatch = 20;
 
 // How many of 2,000 looks come when the time slice of who has the CPU ends, or later.
 int CountLate(Probe& probe, OwnThread& thread) {
-  constexpr int kBatches = 100;
   int late = 0;
   for (int batch = 0; batch < kBatches; ++batch) {
     std::deque<OwnCopy> copies;
     const Nanoseconds start = MonotonicNow() + milliseconds(2);
     const auto due = [start](size_t i) { return start + i * std::chrono::microseconds(1'370); };
-    for (size_t i = 0; i < 20; ++i) {
+    for (size_t i = 0; i < kLooksOfBatch; ++i) {
       probe.Submit(copies.emplace_back(thread, probe.cpu()).job, due(i));
     }
     EXPECT_TRUE(probe.Wait(kPatience));
@@ -404,6 +416,35 @@ TEST(UnprivilegedProbe, DoesNotWaitForTheEndOfATimeSlice) {
     }
   }
   EXPECT_LE(fewest, kFew);
+}
+
+/// How often a process had its CPU taken away.
+int64_t Preemptions(pid_t pid) {
+  constexpr std::string_view kField = "nonvoluntary_ctxt_switches:";
+  const std::string text = ReadSmallFile(fmt::format("/proc/{}/status", pid)).value();
+  return std::stoll(text.substr(text.find(kField) + kField.size()));
+}
+
+// The thread that is to help is put off when it need not.
+TEST(UnprivilegedProbe, TakesTheCpuOnceForALook) {
+  if (!WaitsForSlices()) GTEST_SKIP() << "not by this kernel";
+  const testing::SpinningChild target;
+  Pacer pacer;
+  const int cpu = sched_getcpu();
+  ASSERT_TRUE(PinTo(target.pid(), cpu));
+  const WithoutPriority without;
+  const auto probe = Probe::Start(cpu, pacer);
+  ASSERT_TRUE(probe.has_value());
+  OwnThread thread;
+  constexpr double kLooks = kBatches * kLooksOfBatch;
+  double fewest = 2 * kLooks;
+  for (int attempt = 0; attempt < 3 && fewest > 1.3 * kLooks; ++attempt) {
+    const int64_t before = Preemptions(target.pid());
+    CountLate(**probe, thread);
+    fewest = std::min(fewest, static_cast<double>(Preemptions(target.pid()) - before));
+  }
+  EXPECT_GT(fewest, 0.9 * kLooks);
+  EXPECT_LT(fewest, 1.5 * kLooks) << "it would be twice";
 }
 
 }  // namespace
