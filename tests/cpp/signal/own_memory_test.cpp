@@ -76,12 +76,14 @@ TEST(OwnMemoryTest, StitchesWhatLiesOnTwoPages) {
 
 TEST(OwnMemoryTest, HasNothingWhereThereIsNoMemory) {
   Pages mapped(3);
-  mapped.Set(0, 1);
-  mapped.Set(2 * kPage, 3);
   OwnMemory memory = MakeMemory();
-  for (int look = 0; look < 3; ++look) {
-    EXPECT_EQ(memory.ValueOr0<uint64_t>(mapped.address()), 1U);
-    EXPECT_EQ(memory.ValueOr0<uint64_t>(mapped.address(2 * kPage)), 3U);
+  for (uint64_t look = 0; look < 3; ++look) {
+    // What lies behind the hole is of this look as well.
+    mapped.Set(0, look + 1);
+    mapped.Set(2 * kPage, look + 7);
+    memory.Renew();
+    EXPECT_EQ(memory.ValueOr0<uint64_t>(mapped.address()), look + 1);
+    EXPECT_EQ(memory.ValueOr0<uint64_t>(mapped.address(2 * kPage)), look + 7);
     if (look == 0) {
       EXPECT_NE(memory.Find(mapped.address(kPage), 8), nullptr);
       mapped.Unmap(1);
@@ -89,7 +91,6 @@ TEST(OwnMemoryTest, HasNothingWhereThereIsNoMemory) {
       EXPECT_EQ(memory.Find(mapped.address(kPage), 8), nullptr);
       EXPECT_EQ(memory.Find(mapped.address(kPage - 4), 8), nullptr);
     }
-    memory.Renew();
   }
   EXPECT_EQ(memory.Find(0, 8), nullptr);
   EXPECT_EQ(memory.Find(~Address{0} - 3, 8), nullptr);
