@@ -52,8 +52,8 @@ def profile(
     Where that fails after the call a warning says so, and where the recording is kept: the function
     returns or raises as it would.
 
-    A call while a profiler runs (a recursive one, or one in another thread) is not sampled by
-    itself: it is part of what that one sees.
+    A call while a profiler runs (a recursive one, or one in another thread), or is being started or
+    stopped below it, is not sampled by itself: it is part of what that one sees.
 
     :raises InvalidArgumentError: ``output`` is no name of a format, or what is decorated is a
         generator; or, by the call before it begins, no file can be made there.
@@ -64,7 +64,7 @@ def profile(
 
     def begin() -> Callable[[], None]:
         """What is to be done after the call."""
-        if _profiler._running is not None:
+        if _profiler._running is not None or _profiler._turn.is_mine():
             return _nothing
         place = None if output is None else _output.check_place(output)
         profiler = Profiler(

@@ -102,8 +102,8 @@ def _end_before_exit() -> None:
 
 def _end() -> None:
     running = _profiler._running
-    # Who has the lock is about to end it, or waits for the end of this call, as below a handler.
-    if running is None or _profiler._lock.locked():
+    # Whose turn it is is about to end it, or waits for the end of this call, as below a handler.
+    if running is None or _profiler._turn.is_taken():
         return
     try:
         running._end()

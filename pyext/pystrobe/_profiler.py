@@ -6,7 +6,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import threading
 import warnings
 from collections.abc import Callable
 from types import TracebackType
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 from pystrobe import _core, _output
 from pystrobe._check import check_gpu, check_output, check_sampling
 from pystrobe._errors import Error, InvalidArgumentError
+from pystrobe._turn import Turn
 
 if TYPE_CHECKING:
     from pystrobe._averages import Averages
@@ -38,7 +38,7 @@ _METRICS: dict[str, Literal["gpu", "cpu"]] = {
     "self_cpu_time_total": "cpu",
 }
 
-_lock = threading.Lock()
+_turn = Turn()
 _running: Profiler | None = None
 
 
@@ -186,7 +186,8 @@ class Profiler:
     def _start_alone(self, fd: int | None) -> bool:
         """``False``: another one runs, and nothing has begun."""
         global _running
-        with _lock:
+        _turn.check()
+        with _turn.lock:
             if _running is not None:
                 return False
             self._profile = None
@@ -195,10 +196,16 @@ class Profiler:
             self._fd = fd
             self._step = 0
             self._action = self._action_of(0)
-            if self._action != "NONE":
-                self._begin()
-            self._open_step()
+            # Before the rest: whatever interrupts that leaves what can be stopped.
             _running = self
+            try:
+                if self._action != "NONE":
+                    self._begin()
+                self._open_step()
+            except BaseException:
+                self._drop()
+                _running = None
+                raise
             return True
 
     def _find_place(self, output: str | os.PathLike[str]) -> None:
@@ -234,7 +241,7 @@ class Profiler:
             self._trace.restart()
         if self._action == "WARMUP" or self._mode == "gpu":
             return
-        sampler = _core.OwnSampler(
+        self._sampler = _core.OwnSampler(
             self._mode == "cpu",
             self._rate,
             self._max_overhead,
@@ -244,14 +251,8 @@ class Profiler:
             self._fd,
         )
         if self._trace is not None:
-            self._trace.watch_with(sampler)
-        try:
-            sampler.start()
-        except BaseException:
-            sampler.end()
-            self._drop_trace()
-            raise
-        self._sampler = sampler
+            self._trace.watch_with(self._sampler)
+        self._sampler.start()
 
     # By the name that torch.profiler gives a step, which tools look for in a timeline. In sums
     # steps are one range, as what is in them is.
@@ -280,7 +281,8 @@ class Profiler:
         """
         if self._schedule is None:
             raise Error("the profiler has no schedule", "give it one: Profiler(schedule=...)")
-        with _lock:
+        _turn.check()
+        with _turn.lock:
             if _running is not self:
                 raise Error("the profiler does not run", "start() it first")
             next_action = self._action_of(self._step + 1)
@@ -300,18 +302,20 @@ class Profiler:
                 self._keep(recording)
         finally:
             # Who was called may have stopped it, and another thread may have made a step.
-            with _lock:
+            _turn.check()
+            with _turn.lock:
                 if _running is self and self._sampler is None and self._trace is None:
                     self._go_on()
                     self._open_step()
 
     def _go_on(self) -> None:
         if self._action == "NONE":
-            self._drop_trace()
+            self._drop()
             return
         try:
             self._begin()
         except BaseException:
+            self._drop()
             self._action = "NONE"
             raise
 
@@ -353,27 +357,39 @@ class Profiler:
     def _finish(self) -> _core.Recording | None:
         """``None``: it does not run, or nothing was being recorded."""
         global _running
-        with _lock:
+        _turn.check()
+        with _turn.lock:
             if _running is not self:
                 return None
-            _running = None
             self._close_step()
-            if self._action in _RECORDING:
-                return self._take()
-            self._drop_trace()
-            return None
+            try:
+                return self._take() if self._action in _RECORDING else None
+            finally:
+                self._drop()
+                _running = None
 
-    def _drop_trace(self) -> None:
+    def _drop(self) -> None:
+        """Ends what runs, whose recording nobody is to have."""
+        sampler, self._sampler = self._sampler, None
+        if sampler is not None:
+            sampler.end()
         trace, self._trace = self._trace, None
         if trace is not None:
             trace.drop()
 
     def _take(self) -> _core.Recording | None:
         """``None``: there was nothing, as between two recordings."""
-        trace, self._trace = self._trace, None
-        sampler, self._sampler = self._sampler, None
+        trace, sampler = self._trace, self._sampler
         if trace is None and sampler is None:
             return None
+        try:
+            return self._recorded(sampler, trace)
+        finally:
+            self._drop()
+
+    def _recorded(
+        self, sampler: _core.OwnSampler | None, trace: Trace | None
+    ) -> _core.Recording | None:
         if sampler is not None and trace is not None:
             # The devices are waited for now, which is none of the program's doing.
             sampler.end()
@@ -438,8 +454,8 @@ class Profiler:
 
 def _forget_in_child() -> None:
     """After fork the child has none of the sampler's threads."""
-    global _lock, _running
-    _lock = threading.Lock()
+    global _turn, _running
+    _turn = Turn()
     running, _running = _running, None
     if running is not None:
         running._abandon()
