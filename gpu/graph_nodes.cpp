@@ -3,6 +3,8 @@
 
 #include <new>
 
+#include "gpu/gpu_work.h"
+
 namespace pystrobe::gpu {
 
 void GraphNodes::Create(uint32_t graph, uint64_t node, uint32_t path) noexcept {
@@ -31,12 +33,9 @@ void GraphNodes::Clone(uint64_t node, uint64_t original) noexcept {
   const std::lock_guard lock(mutex_);
   const auto copy = paths_.find(node);
   if (copy == paths_.end()) return;
+  // It keeps its room, so that its graph makes room when it is gone.
   const auto from = paths_.find(original);
-  if (from == paths_.end()) {
-    paths_.erase(node);
-  } else {
-    copy.value() = from->second;
-  }
+  copy.value() = from == paths_.end() ? kNotCaptured : from->second;
 }
 
 void GraphNodes::Destroy(uint32_t graph) noexcept {

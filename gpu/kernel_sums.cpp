@@ -52,7 +52,9 @@ void KernelSums::AddUntimed(const GpuWork& work, uint64_t count, bool is_of_seve
 void KernelSums::Add(const GpuWork& work) {
   const uint32_t number = SumOf(work);
   WorkSum& sum = sums_[number];
-  overflowed_ += number < kWorkKinds;
+  const bool is_of_several =
+      work.kind == WorkKind::kKernel && keys_[number].kernel == KernelTable::kOtherKernels;
+  if (is_of_several || number < kWorkKinds) ++overflowed_;
   sum.bytes += work.bytes;
   if (work.kind == WorkKind::kKernel) sum.last_grid = work.grid;
   if (work.begin_ns == 0 || work.end_ns < work.begin_ns) {

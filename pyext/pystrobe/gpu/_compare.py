@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pystrobe import _core
-from pystrobe._errors import GpuError, InvalidArgumentError
+from pystrobe._errors import InvalidArgumentError
 from pystrobe.gpu._format import format_noise, format_seconds, format_table
 from pystrobe.gpu._measure import Measurement, MeasureOptions, check_callable, measure_in_turn
 from pystrobe.gpu._trace import works_of
@@ -106,8 +106,10 @@ def compare(
         name: functools.partial(function, *arguments) for name, function in functions.items()
     }
     measurements = tuple(measure_in_turn(bound, MeasureOptions(**options)))
-    try:
-        works = tuple(works_of(call) for call in bound.values())
-    except GpuError:  # CUPTI is not there, or another profiler has it
-        works = None
-    return Comparison(measurements, works)
+    works = []
+    for call in bound.values():
+        found = works_of(call)
+        if found is None:
+            return Comparison(measurements, None)
+        works.append(found)
+    return Comparison(measurements, tuple(works))

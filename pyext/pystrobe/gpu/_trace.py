@@ -142,15 +142,17 @@ def _level_of_the_caller() -> int:
     return level
 
 
-def works_of(run: Callable[[], object]) -> dict[str, int]:
+def works_of(run: Callable[[], object]) -> dict[str, int] | None:
     """What one call puts on the devices: kernels, copies and sets by their labels, with how
-    many, in the order of their time.
-
-    :raises GpuError: as :class:`Trace`.
+    many, in the order of their time. ``None`` where it cannot be seen: CUPTI is not there, or
+    another profiler has it, or this process' frames cannot be read.
     """
     from pystrobe._profile import Profile
 
-    trace = Trace(timeline=False)
+    try:
+        trace = Trace(timeline=False)
+    except Error:
+        return None
     try:
         run()
     finally:

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "gpu/gpu_work.h"
+
 namespace pystrobe::gpu {
 namespace {
 
@@ -29,9 +31,21 @@ TEST(GraphNodes, ACopyOfWhatWasNotSeenHasNone) {
   GraphNodes nodes;
   nodes.Create(2, NodeOf(2, 0), 8);
   nodes.Clone(NodeOf(2, 0), NodeOf(1, 0));
-  EXPECT_EQ(nodes.PathOf(NodeOf(2, 0)), std::nullopt);
+  EXPECT_EQ(nodes.PathOf(NodeOf(2, 0)), kNotCaptured);
   nodes.Clone(NodeOf(5, 0), NodeOf(2, 0));
   EXPECT_EQ(nodes.PathOf(NodeOf(5, 0)), std::nullopt);
+}
+
+TEST(GraphNodes, CopiesOfWhatWasNotSeenMakeRoomWhenTheyAreGone) {
+  GraphNodes nodes(10);
+  for (uint32_t graph = 2; graph < 1000; ++graph) {
+    nodes.Create(graph, NodeOf(graph, 0), 8);
+    nodes.Clone(NodeOf(graph, 0), NodeOf(1, 0));
+    nodes.Destroy(graph);
+  }
+  EXPECT_EQ(nodes.size(), 10U);
+  EXPECT_EQ(nodes.PathOf(NodeOf(2, 0)), std::nullopt);
+  EXPECT_EQ(nodes.PathOf(NodeOf(999, 0)), kNotCaptured);
 }
 
 TEST(GraphNodes, WhatIsGoneIsKnownWhileThereIsRoom) {

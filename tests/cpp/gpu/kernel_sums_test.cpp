@@ -116,6 +116,7 @@ TEST(KernelSums, KernelsThereIsNoRoomForKeepTheirPath) {
   EXPECT_EQ(sums.key(kWorkKinds + 1).kernel, KernelTable::kOtherKernels);
   EXPECT_EQ(sums.key(kWorkKinds + 1).origin.path, 1U);
   EXPECT_EQ(sums.sum(kWorkKinds + 1).count, 198U);
+  EXPECT_EQ(sums.overflowed(), 198U) << "that several are one is told";
 }
 
 TEST(KernelSums, WorkWithoutTimesIsCountedApart) {
