@@ -37,7 +37,11 @@ Ticks OffCpu::Look(Ticks now) {
 void OffCpu::SyncTo(Ticks now, Nanoseconds cpu) {
   const auto passed = static_cast<double>(now - last_);
   const double used = static_cast<double>((cpu - last_cpu_).count()) * rate_->ticks_per_ns();
-  if (used < passed) ticks_ += static_cast<Ticks>(passed - used);
+  // What is more than there was is carried on: to leave it out would make chance errors off-CPU
+  // time.
+  const double off = passed - used - carried_;
+  if (off > 0) ticks_ += static_cast<Ticks>(off);
+  carried_ = std::max(-off, 0.0);
   last_ = now;
   last_cpu_ = cpu;
 }
@@ -105,7 +109,7 @@ void ThreadTrace::EndRunning(const void* frame) {
 
 bool ThreadTrace::AdmitsNew(Key key) {
   const bool admits = watch_.Admits(key);
-  if (!admits) refused_[PlaceOf(key, kRefusedPlaces)] = key;
+  if (!admits) memo_->refused[PlaceOf(key, Memo::kRefused)] = key;
   return admits;
 }
 
@@ -160,11 +164,12 @@ void ThreadTrace::LeaveDownTo(Slot* slot, Ticks now) {
 }
 
 bool ThreadTrace::LeaveOutOfOrder(Key key) {
+  // First: beyond what there is room for, what is innermost has anybody's key.
+  if (IsRefused(key)) return false;
   if (IsInnermostTooDeep(key)) {
     EndTooDeep(beyond_ - 1);
     return true;
   }
-  if (IsRefused(key)) return false;
   if (LeaveTooDeep(key)) return true;
   Slot* slot = top_;
   while (slot > slots_.data() && slot->node->key != key) --slot;
@@ -248,6 +253,11 @@ void ThreadTrace::End(Nanoseconds cpu) {
   if (has_cpu_time_) off_cpu_.SyncTo(end_, cpu);
   LeaveDownTo(slots_.data() + 1, end_);
   log_.Close();
+  other_stacks_ = {};
+  lives_ = {};
+  memo_.reset();
+  const auto given_back = std::move(slots_);
+  top_ = last_running_ = limit_ = slots_.data();
 }
 
 uint64_t ThreadTrace::left_out() const {

@@ -73,6 +73,7 @@ class OffCpu {
   Ticks ticks_ = 0;
   Ticks last_;  // when it was last known
   Nanoseconds last_cpu_;
+  double carried_ = 0;  // CPU time, in ticks, beyond what had passed by then
   uint64_t looks_ = 0;
 };
 
@@ -137,6 +138,15 @@ class ThreadTrace {
     return true;
   }
 
+  /// As Leave, of functions of C: they end before their caller goes on, so one that is not what was
+  /// entered last never was, as some interpreters tell of ends alone (CPython 3.12.0 to 3.12.4).
+  bool LeaveInnermost(Key key) {
+    if (top_->key == key || IsInnermostTooDeep(key)) return Leave(key);
+    if (IsRefused(key)) return false;
+    ++unmatched_;
+    return true;
+  }
+
   /// What was entered last could not begin: it does not count.
   void TakeBack(Key key) {
     if (top_->key == key) {
@@ -178,13 +188,15 @@ class ThreadTrace {
 
   /// For hooks that have more to do for some keys when they are first met: whether NoteMet was told
   /// of it, and of no other that has its place in a small table since.
-  bool WasMet(Key key) const { return met_[PlaceOf(key, kMetPlaces)] == key; }
-  void NoteMet(Key key) { met_[PlaceOf(key, kMetPlaces)] = key; }
+  bool WasMet(Key key) const { return memo_->met[PlaceOf(key, Memo::kMet)] == key; }
+  void NoteMet(Key key) { memo_->met[PlaceOf(key, Memo::kMet)] = key; }
 
   /// How many calls are open; those that ran before the tracing among them.
   size_t depth() const { return static_cast<size_t>(top_ - slots_.data()) + beyond_; }
 
-  /// Ends all that is open. `cpu`: what the thread has used until now, where it was asked for.
+  /// Ends all that is open, and gives back what only calls need: a program may have any number of
+  /// threads one after the other. `cpu`: what the thread has used until now, where it was asked
+  /// for.
   void End(Nanoseconds cpu);
 
   pid_t tid() const { return tid_; }
@@ -243,7 +255,7 @@ class ThreadTrace {
   bool IsRefused(Key key) { return IsKnownRefused(key) || watch_.IsRefused(key); }
   // Of what is refused all calls are asked about, where the hooks cannot be told to leave it out:
   // one compare says it of those that were met last.
-  bool IsKnownRefused(Key key) const { return refused_[PlaceOf(key, kRefusedPlaces)] == key; }
+  bool IsKnownRefused(Key key) const { return memo_->refused[PlaceOf(key, Memo::kRefused)] == key; }
   static size_t PlaceOf(Key key, size_t places) {
     return (reinterpret_cast<uintptr_t>(key) >> 4) % places;
   }
@@ -292,10 +304,13 @@ class ThreadTrace {
   HashMap<const void*, Stack> other_stacks_;
   const void* stack_ = nullptr;
   const void* frame_of_stack_ = nullptr;
-  static constexpr size_t kRefusedPlaces = 1024;
-  std::array<Key, kRefusedPlaces> refused_{};
-  static constexpr size_t kMetPlaces = 256;
-  std::array<Key, kMetPlaces> met_{};
+  // Keys, each in its place, until another takes it.
+  struct Memo {
+    static constexpr size_t kRefused = 1024, kMet = 256;
+    std::array<Key, kRefused> refused{};
+    std::array<Key, kMet> met{};
+  };
+  std::unique_ptr<Memo> memo_ = std::make_unique<Memo>();
   struct Life {
     CallNode* node;
     Ticks begin;

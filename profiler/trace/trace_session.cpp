@@ -14,7 +14,16 @@ namespace {
 
 // Whose threads' ends are heard of. A thread may end at any time, the session too.
 std::mutex session_mutex;
+uint64_t sessions = 0;
 TraceSession* running_session = nullptr;
+
+// The number of the session that had no memory for the thread.
+thread_local uint64_t refusing_session = 0;
+
+uint64_t NewNumber() {
+  const std::scoped_lock lock(session_mutex);
+  return ++sessions;
+}
 
 }  // namespace
 
@@ -31,7 +40,8 @@ struct ThreadExit {
 };
 
 TraceSession::TraceSession(std::vector<KnownThread> threads, KeyWatch& watch)
-    : rate_(TickRate::Measure()),
+    : number_(NewNumber()),
+      rate_(TickRate::Measure()),
       begin_(TickClock::Now()),
       watch_(watch),
       known_(std::move(threads)) {
@@ -42,23 +52,25 @@ TraceSession::TraceSession(std::vector<KnownThread> threads, KeyWatch& watch)
 ThreadTrace* TraceSession::BeginThread(std::span<const RunningCall> running) {
   static thread_local ThreadExit exit;
   static_cast<void>(exit);
-  const pthread_t self = pthread_self();
-  const auto known = std::ranges::find_if(
-      known_, [self](const KnownThread& one) { return pthread_equal(one.thread, self) != 0; });
+  const pid_t self = gettid();
+  const auto known = std::ranges::find(known_, self, &KnownThread::tid);
   const bool was_there = known != known_.end();
-  const ThreadStart start{gettid(), was_there ? begin_ : TickClock::Now(),
+  const ThreadStart start{self, was_there ? begin_ : TickClock::Now(),
                           was_there ? known->cpu : CpuNow()};
   auto trace = ThreadTrace::Begin(start, running, watch_, rate_, wishes_);
   const std::scoped_lock lock(mutex_);
   if (!trace) {
     refused_.insert(start.tid);
+    refusing_session = number_;
     return nullptr;
   }
   current_trace = trace->get();
-  live_.push_back({current_trace, &current_trace, self});
+  live_.push_back({current_trace, &current_trace, pthread_self()});
   threads_.push_back(*std::move(trace));
   return current_trace;
 }
+
+bool TraceSession::RefusesThisThread() const { return refusing_session == number_; }
 
 void TraceSession::EndThread(ThreadTrace& trace) {
   const std::scoped_lock lock(mutex_);

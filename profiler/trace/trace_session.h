@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -26,7 +27,7 @@ namespace pystrobe::trace {
 
 /// What may already run when the tracing begins.
 struct KnownThread {
-  pthread_t thread{};
+  pid_t tid = 0;      // pthread_self is used again as soon as a thread has ended
   Nanoseconds cpu{};  ///< that it had used
 };
 
@@ -53,6 +54,9 @@ class TraceSession {
   /// counted.
   ThreadTrace* BeginThread(std::span<const RunningCall> running);
 
+  /// BeginThread had no memory for the calling thread: it need not be asked again.
+  bool RefusesThisThread() const;
+
   /// Ends the traces of all threads. Once; further calls do nothing.
   void Stop();
   /// In a child made by fork: the other threads are not there, nor is anything to be kept.
@@ -76,6 +80,7 @@ class TraceSession {
   /// What it has used, where that is wanted.
   Nanoseconds CpuNow() const { return wishes_.cpu_time ? ThreadCpuNow() : Nanoseconds{}; }
 
+  const uint64_t number_;  ///< no other one has or had it
   TickRate rate_;
   const Ticks begin_;
   Ticks end_ = 0;

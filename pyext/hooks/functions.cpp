@@ -60,22 +60,40 @@ std::vector<std::string> SysPath() {
   return path;
 }
 
-std::string OwnerOf(PyObject* self) {
+bool IsAmong(const PyMethodDef* methods, const PyMethodDef* wanted) {
+  for (; methods != nullptr && methods->ml_name != nullptr; ++methods) {
+    if (methods == wanted) return true;
+  }
+  return false;
+}
+
+// The type that has the method, of those that `type` is derived from: all of them call the same.
+const PyTypeObject* TypeThatHas(const PyMethodDef* method, const PyTypeObject* type) {
+  if (type->tp_mro == nullptr) return type;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    const auto* base = reinterpret_cast<const PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    if (IsAmong(base->tp_methods, method)) return base;
+  }
+  return type;
+}
+
+std::string OwnerOf(const PyCFunctionObject& function) {
+  PyObject* const self = function.m_self;
   if (self == nullptr) return "";
   if (PyModule_Check(self)) {
     const char* name = PyModule_GetName(self);
     if (name == nullptr) PyErr_Clear();
     return name == nullptr ? "" : name;
   }
-  return PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self)->tp_name
-                            : Py_TYPE(self)->tp_name;
+  const auto* type = PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self) : Py_TYPE(self);
+  return TypeThatHas(function.m_ml, type)->tp_name;
 }
 
 std::string NameOfCallable(PyObject* callable) {
   std::string owner, name;
   if (PyCFunction_Check(callable)) {
     const auto* function = reinterpret_cast<PyCFunctionObject*>(callable);
-    owner = OwnerOf(function->m_self);
+    owner = OwnerOf(*function);
     name = function->m_ml->ml_name;
   } else if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
     owner = PyDescr_TYPE(callable)->tp_name;

@@ -34,7 +34,7 @@ std::vector<trace::RunningCall> RunningCalls(Innermost innermost) {
 }
 
 trace::ThreadTrace* BeginThread(Innermost innermost) {
-  if (fed.session == nullptr) return nullptr;
+  if (fed.session == nullptr || fed.session->RefusesThisThread()) return nullptr;
   const HeldError held;
   const std::vector<trace::RunningCall> running = RunningCalls(innermost);
   // Which may have had the first event.

@@ -72,10 +72,12 @@ bool End(Trace& trace, PyObject* code) {
   return trace.Leave(code);
 }
 
-// (code, offset, callable, first argument). Python functions have events of their own.
+// (code, offset, callable, first argument). Python functions have events of their own. Up to 3.13 a
+// call of a bound method begins as that, and ends as the function it is of (cpython#122029).
 template <Follows kFollows>
 PyObject* OnCall(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
-  PyObject* const callable = arguments[2];
+  PyObject* const told = arguments[2];
+  PyObject* const callable = PyMethod_Check(told) ? PyMethod_GET_FUNCTION(told) : told;
   if (PyFunction_Check(callable) || PyMethod_Check(callable)) Py_RETURN_NONE;
   trace::ThreadTrace* const trace = TraceOfEvent<Innermost::kIsRunning, kFollows>();
   if (trace != nullptr) trace->Enter(fed.functions->KeyOfCallable(callable, *trace));
@@ -87,7 +89,7 @@ PyObject* OnCallEnd(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
   PyObject* const callable = arguments[2];
   if (PyFunction_Check(callable) || PyMethod_Check(callable)) Py_RETURN_NONE;
   trace::ThreadTrace* const trace = TraceOfEvent<Innermost::kIsRunning, kFollows>();
-  if (trace != nullptr) trace->Leave(fed.functions->KeyOfCallable(callable, *trace));
+  if (trace != nullptr) trace->LeaveInnermost(fed.functions->KeyOfCallable(callable, *trace));
   Py_RETURN_NONE;
 }
 
@@ -119,6 +121,7 @@ std::string TextOf(PyObject* object) {
   PyObject* const text = object == nullptr ? nullptr : PyObject_Str(object);
   const char* bytes = text == nullptr ? nullptr : PyUnicode_AsUTF8(text);
   const std::string copy = bytes == nullptr ? "?" : bytes;
+  if (bytes == nullptr) PyErr_Clear();
   Py_XDECREF(text);
   return copy;
 }
@@ -161,10 +164,13 @@ class MonitoringHooks final : public Hooks {
       Drop(PyObject_CallMethod(monitoring_, "use_tool_id", "is", tool, kName));
     }
     if (HolderOf(tool) != kName) return FailAsTaken("tool id");
-    const bool tells_all = EventsOf(tool) == all_;
+    bool tells_all = EventsOf(tool) == all_;
     Drop(PyObject_CallMethod(monitoring_, "set_events", "ii", tool, 0));
     for (size_t i = 0; i < Count(); ++i) {
-      Drop(PyObject_CallMethod(monitoring_, "register_callback", "iiO", tool, bits_[i], Py_None));
+      PyObject* const before =
+          PyObject_CallMethod(monitoring_, "register_callback", "iiO", tool, bits_[i], Py_None);
+      tells_all &= before == reinterpret_cast<PyObject*>(callbacks_[i]);
+      Drop(before);
     }
     Drop(PyObject_CallMethod(monitoring_, "free_tool_id", "i", tool));
     if (!tells_all) return FailAsTaken("events");

@@ -97,7 +97,7 @@ void OnFunctionOfC(PyObject* callable, bool begins) {
   trace::ThreadTrace* const trace = CurrentTrace(Innermost::kIsRunning);
   if (trace == nullptr) return;
   const trace::Key key = fed.functions->KeyOfCallable(callable, *trace);
-  static_cast<void>(begins ? trace->Enter(key) : trace->Leave(key));
+  static_cast<void>(begins ? trace->Enter(key) : trace->LeaveInnermost(key));
 }
 
 void Follow(PyFrameObject* frame, int what) {

@@ -55,13 +55,20 @@ void Check(const std::string& engine, bool builtins) {
   }
 }
 
+// The kernel's clock of a thread's CPU time is named after it (include/linux/posix-timers_types.h,
+// make_thread_cpuclock). 0: it has ended.
+pid_t TidOf(pthread_t thread) {
+  clockid_t clock{};
+  return pthread_getcpuclockid(thread, &clock) == 0 ? ~(clock >> 3) : 0;
+}
+
 // By their pthread_self, which is what `threading` calls their ident.
 std::vector<trace::KnownThread> ThreadsOfPython(bool with_cpu_time) {
   std::vector<trace::KnownThread> threads;
   const auto frames = py::module_::import("sys").attr("_current_frames")().cast<py::dict>();
   for (const auto& [ident, frame] : frames) {
     const auto thread = static_cast<pthread_t>(ident.cast<unsigned long>());
-    threads.push_back({thread, with_cpu_time ? ThreadCpuOf(thread) : Nanoseconds{}});
+    threads.push_back({TidOf(thread), with_cpu_time ? ThreadCpuOf(thread) : Nanoseconds{}});
   }
   return threads;
 }
@@ -154,13 +161,16 @@ Result<void> CallTracer::Install() {
 }
 
 void CallTracer::Stop() {
-  if (!std::exchange(runs_, false)) return;
+  if (!runs_ || std::exchange(stops_, true)) return;
   hooks::AwaitGreenlets(nullptr);
   if (auto removed = hooks_->Remove(); !removed) trouble_ = removed.error().message;
   session_->Stop();
   hooks::fed = {};
-  // Why it failed the recorder knows.
-  if (timeline_ != nullptr) static_cast<void>(timeline_->Stop());
+  if (timeline_ != nullptr) {
+    const py::gil_scoped_release released;  // what is left to write may take long
+    static_cast<void>(timeline_->Stop());   // why it failed the recorder knows
+  }
+  runs_ = false;
 }
 
 void CallTracer::Abandon() {

@@ -86,7 +86,7 @@ class CallTracer : private trace::CallStream::Functions {
   std::unique_ptr<hooks::Functions> functions_;
   std::unique_ptr<trace::TraceSession> session_;
   std::unique_ptr<hooks::Hooks> hooks_;
-  bool runs_ = false;
+  bool runs_ = false, stops_ = false;
   std::optional<std::string> moved_because_;
   bool whole_ = true;
   std::optional<launch::GpuWorkOfProcess> gpu_;

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from pystrobe import _core
-from pystrobe._errors import InvalidArgumentError
+from pystrobe._errors import Error, InvalidArgumentError
 
 if TYPE_CHECKING:
     from pystrobe._profile import Profile
@@ -167,6 +167,8 @@ class Tracer:
         :raises Error: calls are traced already, or somebody else has the hooks (which says who).
         """
         global _running
+        if _running is self:
+            raise Error("this tracer runs already", "stop() it first")
         _running, before = self, _running
         try:
             if self._gpu:
@@ -196,10 +198,12 @@ class Tracer:
     def stop(self) -> None:
         """No call is traced any more. Does nothing where none was."""
         global _running
-        self._tracer.stop()
-        trace, self._trace = self._trace, None
-        if trace is not None:
-            self._tracer.set_gpu(trace.stop())
+        try:
+            self._tracer.stop()
+        finally:
+            trace, self._trace = self._trace, None
+            if trace is not None:
+                self._tracer.set_gpu(trace.stop())
         if _running is self:
             _running = None
 

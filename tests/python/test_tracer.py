@@ -342,6 +342,57 @@ print(json.dumps({"with": {row.function: row.calls for row in with_c.stats() if 
 
 
 @each_but_frame_eval
+def test_a_bound_function_of_c_ends_no_other_call(way: Way) -> None:
+    """Of such a call some interpreters tell the end alone, by the function that it is of."""
+    said = told(
+        way,
+        """
+import types
+bound = types.MethodType(sorted, [2, 1])
+def inner():
+    pass
+def key(number):
+    bound()
+    inner()
+    return number
+def work():
+    sorted([3, 1, 2], key=key)
+tracer = traced(work, builtins=True)
+rows = {row.function: row for row in tracer.stats()}
+print(json.dumps([{one.function: one.calls for one in rows["inner"].callers}, rows["key"].calls,
+                  rows["sorted"].calls]))
+""",
+    )
+    callers, keys, calls = said
+    assert callers == {"key": 3}
+    assert keys == 3
+    assert calls == 4 or (calls == 1 and way.engine == "setprofile")
+
+
+@each_but_frame_eval
+def test_a_function_of_c_is_of_the_type_that_has_it(way: Way) -> None:
+    """Not of the one derived from it whose object came first."""
+    said = told(
+        way,
+        """
+class Letters(list):
+    pass
+class Table(dict):
+    pass
+def work():
+    Letters().append(1)
+    [].append(2)
+    Table.fromkeys("a")
+    dict.fromkeys("b")
+tracer = traced(work, builtins=True)
+print(json.dumps({row.function: row.calls for row in tracer.stats() if not row.line}))
+""",
+    )
+    assert (said["list.append"], said["dict.fromkeys"]) == (2, 2)
+    assert not [name for name in said if name.startswith(("Letters.", "Table."))]
+
+
+@each_but_frame_eval
 def test_many_functions_of_c_are_told_apart(way: Way) -> None:
     """More than a thread remembers at a time, and types that are freed meanwhile."""
     said = told(

@@ -148,13 +148,17 @@ print(json.dumps([found(tracer, ["down"])["down"], tracer.trouble]))
 
 @each_but_frame_eval
 def test_the_hook_being_taken_away_is_told(way: Way) -> None:
-    take = {
-        "setprofile": "import sys; sys.setprofile(None)",
-        "monitoring": "import sys; [sys.monitoring.set_events(i, 0) for i in (2, 3, 4)"
-        " if sys.monitoring.get_tool(i)]",
+    ours = "for tool in (2, 3, 4): sys.monitoring.get_tool(tool) == 'pystrobe' and sys.monitoring."
+    takes = {
+        "setprofile": ["sys.setprofile(None)"],
+        "monitoring": [
+            f"{ours}set_events(tool, 0)",
+            f"{ours}register_callback(tool, sys.monitoring.events.PY_RETURN, None)",
+        ],
     }[way.engine]
-    said = told(way, f"print(json.dumps(traced(lambda: exec({take!r})).trouble))")
-    assert "missing" in said
+    for take in takes:
+        said = told(way, f"import sys\nprint(json.dumps(traced(lambda: exec({take!r})).trouble))")
+        assert "missing" in said, take
 
 
 @each_monitoring

@@ -58,6 +58,33 @@ print(json.dumps([rounds() for _ in range(5)]))
 
 
 @each_engine
+def test_a_thread_that_has_the_place_of_an_ended_one_begins_when_it_does(way: Way) -> None:
+    said = told(
+        way,
+        """
+import time
+go = threading.Event()
+before = [threading.Thread(target=go.wait) for _ in range(4)]
+for thread in before: thread.start()
+idents = {thread.ident for thread in before}
+with pystrobe.Tracer(engine=ENGINE) as tracer:
+    go.set()
+    for thread in before: thread.join()
+    time.sleep(1)
+    after = [threading.Thread(target=int, name="after") for _ in range(4)]
+    for thread in after: thread.start()
+    for thread in after: thread.join()
+has_place = any(thread.ident in idents for thread in after)
+totals = [row.total for one in tracer.threads() if one.name == "after" for row in one.functions]
+print(json.dumps([has_place, max(totals)]))
+""",
+    )
+    has_place, longest = said
+    assert has_place, "nothing was tried"
+    assert longest < 0.9
+
+
+@each_engine
 def test_daemon_threads_may_call_until_the_interpreter_is_gone(way: Way) -> None:
     for timeline in (False, True):
         finished = run(
@@ -172,3 +199,29 @@ print(json.dumps(results))
     assert all(is_same for is_same, *_ in alone)
     assert [names[-1][0] for _, names, *_ in alone[:-1]][:2] == ["raises", "raises"]
     assert [one[2] for one in alone[1:3]] == [True, True]
+
+
+@each_engine
+def test_threads_that_have_ended_keep_no_room_for_calls(way: Way) -> None:
+    said = told(
+        way,
+        """
+def mappings():
+    with open("/proc/self/maps") as lines:
+        return sum(1 for _ in lines)
+def run_threads(count):
+    for _ in range(count):
+        thread = threading.Thread(target=int)
+        thread.start()
+        thread.join()
+with pystrobe.Tracer(engine=ENGINE) as tracer:
+    run_threads(10)
+    before = mappings()
+    run_threads(300)
+    after = mappings()
+print(json.dumps([before, after, len(tracer.threads())]))
+""",
+    )
+    before, after, threads = said
+    assert threads > 300
+    assert after < before + 50

@@ -88,7 +88,7 @@ TEST(TraceSession, ThreadsThatGoOnAreForgotten) {
 
 TEST(TraceSession, AThreadThatWasThereBeganWithIt) {
   AllKeys watch;
-  TraceSession session({{pthread_self(), ThreadCpuNow()}}, watch);
+  TraceSession session({{gettid(), ThreadCpuNow()}}, watch);
   usleep(20'000);
   const RunningCall running[] = {{KeyOf(0)}};
   session.BeginThread(running);
