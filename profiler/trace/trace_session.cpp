@@ -99,9 +99,13 @@ uint64_t TraceSession::left_out() const {
   return calls;
 }
 
-// Locks may be held by threads that the child does not have.
 void TraceSession::Abandon() {
   stopped_ = true;
+  ForgetInChild();
+}
+
+// The lock may be held by a thread that the child does not have.
+void TraceSession::ForgetInChild() {
   new (&session_mutex) std::mutex;
   running_session = nullptr;
   current_trace = nullptr;

@@ -61,6 +61,9 @@ class TraceSession {
   void Stop();
   /// In a child made by fork: the other threads are not there, nor is anything to be kept.
   void Abandon();
+  /// Right after fork, in the child of any session: from here on nothing is traced.
+  /// [async-signal-safe]
+  static void ForgetInChild();
 
   /// After Stop. In the order of their first events.
   const std::vector<std::unique_ptr<ThreadTrace>>& threads() const { return threads_; }

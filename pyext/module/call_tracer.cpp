@@ -2,6 +2,7 @@
 #include "pyext/module/call_tracer.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <pybind11/stl.h>
 #include <unistd.h>
 
@@ -73,6 +74,13 @@ std::vector<trace::KnownThread> ThreadsOfPython(bool with_cpu_time) {
   return threads;
 }
 
+// In a child made by fork, before Python itself calls anything there: the writer of a timeline
+// takes locks without the interpreter's, and the child has them as they were.
+void TraceNothing() {
+  hooks::fed = {};
+  trace::TraceSession::ForgetInChild();
+}
+
 Result<ScopedFd> FileFor(std::optional<int> fd, bool timeline) {
   if (!fd) return timeline ? store::CreateTemporaryFile() : store::CreateMemoryFile();
   ScopedFd own(fcntl(*fd, F_DUPFD_CLOEXEC, 3));
@@ -106,6 +114,9 @@ void CallTracer::Start(std::optional<int> fd) {
            "Stop that first: one at a time, and each tracer once."});
   }
   Check(options_.engine, options_.builtins);
+  static const bool told_of_forks = pthread_atfork(nullptr, nullptr, &TraceNothing) == 0;
+  static_cast<void>(told_of_forks);
+  begun_in_ = getpid();
   begun_by_ = gettid();
   functions_ =
       std::make_unique<hooks::Functions>(options_.filter, options_.timeline, options_.hidden);
@@ -161,6 +172,7 @@ Result<void> CallTracer::Install() {
 }
 
 void CallTracer::Stop() {
+  if (getpid() != begun_in_) return Abandon();  // made by a fork that Python knows nothing of
   if (!runs_ || std::exchange(stops_, true)) return;
   hooks::AwaitGreenlets(nullptr);
   if (auto removed = hooks_->Remove(); !removed) trouble_ = removed.error().message;

@@ -82,7 +82,7 @@ class CallTracer : private trace::CallStream::Functions {
   }
 
   TraceOptions options_;
-  pid_t begun_by_ = 0;
+  pid_t begun_in_ = 0, begun_by_ = 0;
   std::unique_ptr<hooks::Functions> functions_;
   std::unique_ptr<trace::TraceSession> session_;
   std::unique_ptr<hooks::Hooks> hooks_;

@@ -271,21 +271,54 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert "without an end block" in stacks.err
 
 
-def test_a_child_made_by_fork_writes_nothing_into_it(pystrobe: Pystrobe, tmp_path: Path) -> None:
-    program = """
-import os
+@pytest.mark.parametrize(
+    ("fork", "leave"),
+    [("os.fork()", "os._exit(0)"), ("ctypes.PyDLL(None).fork()", "sys.exit()")],
+    ids=["of Python", "of C"],
+)
+def test_a_child_made_by_fork_writes_nothing_into_it(
+    pystrobe: Pystrobe, tmp_path: Path, fork: str, leave: str
+) -> None:
+    program = f"""
+import ctypes, os, sys
 def parent(): pass
 def child(): pass
-pid = os.fork()
+pid = {fork}
 if pid == 0:
     for i in range(50_000): child()
-    os._exit(0)
-os.waitpid(pid, 0)
+    {leave}
+assert os.waitpid(pid, 0)[1] == 0
 parent()
 """
     names = Counter(e["name"] for e in as_events(pystrobe, traced(pystrobe, tmp_path, program)))
     assert names["parent"] == 1
     assert names["child"] == 0
+
+
+def test_forks_while_another_thread_calls_what_is_new(pystrobe: Pystrobe, tmp_path: Path) -> None:
+    """Which the writer asks about, with a lock: the child has it as it was."""
+    program = """
+import os, threading
+goes_on = True
+def calls():
+    n = 0
+    while goes_on:
+        exec(f"def f{n}(): pass\\nf{n}()", {})
+        n += 1
+thread = threading.Thread(target=calls)
+thread.start()
+for _ in range(300):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+goes_on = False
+thread.join()
+def parent(): pass
+parent()
+"""
+    names = Counter(e["name"] for e in as_events(pystrobe, traced(pystrobe, tmp_path, program)))
+    assert names["parent"] == 1
 
 
 @ROOT_ONLY
