@@ -29,7 +29,7 @@ show_progress() {
     }'
 }
 
-[ -e "$build/CMakeCache.txt" ] || how_long=": about five minutes on two cores the first time"
+[ -e "$build/CMakeCache.txt" ] || how_long=": five to ten minutes on two cores the first time"
 echo "Building the executable and the Python module${how_long:-} ..."
 start=$SECONDS
 strict=${PYSTROBE_STRICT:+ON}

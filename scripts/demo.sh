@@ -46,3 +46,4 @@ echo "\$ pystrobe attach $target -d 5 -o demo.strobe" >&2
 "${attach[@]}" attach "$target" -d 5 -o demo.strobe
 echo "\$ pystrobe report demo.strobe -o demo.html" >&2
 "$pystrobe" report demo.strobe -o demo.html >/dev/null  # the table has been shown
+echo "Next: docs/profile_your_script.md; the command is $pystrobe" >&2

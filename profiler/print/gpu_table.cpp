@@ -140,14 +140,14 @@ size_t CountShown(const GpuTable& table, const TableOptions& options) {
   return std::min<size_t>(kMostRows, worth);
 }
 
-std::string Rest(const GpuTable& table, size_t shown) {
+std::string Rest(const GpuTable& table, size_t shown, Dialect dialect) {
   if (shown >= table.rows.size()) return "";
   uint64_t rest = 0;
   for (const GpuRow& row : std::span(table.rows).subspan(shown)) rest += WeightOf(table, row);
   const size_t others = table.rows.size() - shown;
-  return fmt::format("{:>{}.1f}  in {} other{}; --top {} shows all\n",
-                     PercentOf(rest, WholeOf(table)), kShareWidth, write::GroupDigits(others),
-                     others == 1 ? "" : "s", table.rows.size());
+  return fmt::format("{:>{}.1f}  in {} other{}; {} shows all\n", PercentOf(rest, WholeOf(table)),
+                     kShareWidth, write::GroupDigits(others), others == 1 ? "" : "s",
+                     AskForRows(dialect, table.rows.size()));
 }
 
 std::string DevicesText(const RecordingSource& recording) {
@@ -175,7 +175,7 @@ std::string FormatGpuTable(const RecordingSource& recording, const TableOptions&
   for (const GpuRow& row : std::span(table.rows).first(shown)) {
     out += RowText(recording.tables(), table, row, options);
   }
-  return out + Rest(table, shown);
+  return out + Rest(table, shown, options.dialect);
 }
 
 std::string FormatGpuQuality(const RecordingSource& recording, const QualityOptions& options) {

@@ -117,10 +117,10 @@ std::string Legend(bool has_work, const TableOptions& options) {
                      palette.reset);
 }
 
-std::string Rest(size_t shown, size_t all) {
+std::string Rest(size_t shown, size_t all, Dialect dialect) {
   if (shown >= all) return "";
-  return fmt::format("{:>{}}  other{}; --top {} shows all\n", write::GroupDigits(all - shown),
-                     kCountWidth, all - shown == 1 ? "" : "s", all);
+  return fmt::format("{:>{}}  other{}; {} shows all\n", write::GroupDigits(all - shown),
+                     kCountWidth, all - shown == 1 ? "" : "s", AskForRows(dialect, all));
 }
 
 }  // namespace
@@ -136,7 +136,8 @@ std::string FormatRangeTable(const RecordingSource& recording, const TableOption
   out += printer.Heading();
   const std::vector<size_t> shown = Choose(table, options.top);
   for (const size_t row : shown) out += printer.Row(table.rows[row]);
-  return out + Rest(shown.size(), table.rows.size()) + Legend(table.has_work, options);
+  return out + Rest(shown.size(), table.rows.size(), options.dialect) +
+         Legend(table.has_work, options);
 }
 
 bool HasRangesAlone(const RecordingSource& recording, std::optional<Mode> asked) {

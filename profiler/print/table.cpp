@@ -79,7 +79,7 @@ std::string Heading(const Profile& profile, const TableOptions& options) {
 }
 
 /// Who they are, where they are few: one may be the thread that was looked for.
-std::string IdleLeftOut(const Profile& profile) {
+std::string IdleLeftOut(const Profile& profile, Dialect dialect) {
   constexpr size_t kFew = 3;
   const size_t count = profile.idle_hidden.size();
   if (count == 0) return "";
@@ -88,10 +88,10 @@ std::string IdleLeftOut(const Profile& profile) {
     const Thread& thread = profile.tables().thread(profile.idle_hidden[i]);
     names.push_back(Printable(write::ThreadLabel(thread, profile.tables())));
   }
-  return fmt::format("; {} idle {} left out{}, --idle shows {}", write::GroupDigits(count),
+  return fmt::format("; {} idle {} left out{}, {} shows {}", write::GroupDigits(count),
                      count == 1 ? "thread" : "threads",
                      names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")),
-                     count == 1 ? "it" : "them");
+                     AskForIdle(dialect), count == 1 ? "it" : "them");
 }
 
 std::string Summary(const Profile& profile, const TableOptions& options) {
@@ -110,8 +110,8 @@ std::string Summary(const Profile& profile, const TableOptions& options) {
     text += fmt::format(" from {} on", write::TimeText(static_cast<uint64_t>(profile.since_ns)));
   }
   if (threads > 1 && options.mode == Mode::kWall && profile.has_cpu_time)
-    text += " (--mode cpu: without waiting)";
-  return text + IdleLeftOut(profile);
+    text += fmt::format(" ({}: without waiting)", AskForMode(options.dialect, "cpu"));
+  return text + IdleLeftOut(profile, options.dialect);
 }
 
 std::string Nothing(const Profile& profile, const TableOptions& options) {
@@ -136,12 +136,14 @@ std::string Nothing(const Profile& profile, const TableOptions& options) {
     why = "No samples lie in the part that was asked for.";
   } else if (nothing || looks < write::kFewestSamples) {
     why = fmt::format(
-        "Too few samples to say anything ({}). Sample for a longer time, or more often with -r.",
-        write::GroupDigits(looks));
+        "Too few samples to say anything ({}). Sample for a longer time, or more often with {}.",
+        write::GroupDigits(looks), NameOfRate(options.dialect));
   } else if (options.mode == Mode::kGil) {
-    why = "No thread was seen with the interpreter's lock. --mode wall shows where they waited.";
+    why = fmt::format("No thread was seen with the interpreter's lock. {} shows where they waited.",
+                      AskForMode(options.dialect, "wall"));
   } else {
-    why = "The kernel charged no processor time: every thread waited. --mode wall shows where.";
+    why = fmt::format("The kernel charged no processor time: every thread waited. {} shows where.",
+                      AskForMode(options.dialect, "wall"));
   }
   return Wrap(why, options.terminal.width, 0);
 }
@@ -258,7 +260,8 @@ std::string RegionRows(const Profile& profile, const std::vector<FunctionRow>& r
     text += CutEnd(name, room, options.terminal.ellipsis) + "\n";
   }
   if (shown < regions.size()) {
-    text += fmt::format("  and {} more; --top shows them\n", regions.size() - shown);
+    text += fmt::format("  and {} more; {} shows them\n", regions.size() - shown,
+                        AskForRows(options.dialect, regions.size()));
   }
   return text;
 }
@@ -306,7 +309,8 @@ std::string HeadingRow(TwoColumns columns, std::string_view counted, const Palet
 }
 
 std::string Rest(const Profile& profile, const std::vector<FunctionRow>& table, size_t shown,
-                 Mode mode) {
+                 const TableOptions& options) {
+  const Mode mode = options.mode;
   if (shown >= table.size()) return "";
   uint64_t rest = 0;
   for (const FunctionRow& row : std::span(table).subspan(shown)) rest += row.self.nanoseconds(mode);
@@ -314,9 +318,9 @@ std::string Rest(const Profile& profile, const std::vector<FunctionRow>& table, 
       static_cast<double>(rest) / static_cast<double>(profile.total.nanoseconds(mode));
   const size_t others = table.size() - shown;
   const int width = kSelfWidth + NumbersWidth(profile, mode) - kNumbersWidth;
-  return fmt::format("{:>{}.1f}  in {} other {}; --top {} shows all\n", share * 100, width,
+  return fmt::format("{:>{}.1f}  in {} other {}; {} shows all\n", share * 100, width,
                      write::GroupDigits(others), others == 1 ? "function" : "functions",
-                     table.size());
+                     AskForRows(options.dialect, table.size()));
 }
 
 /// The time of threads that were seen outside any Python function.
@@ -400,7 +404,7 @@ std::string FormatTable(const Profile& profile, const TableOptions& options) {
   const TwoColumns columns = LayOut(rows, width - NumbersWidth(profile, options.mode) - kGap);
   out += HeadingRow(columns, Counted(profile, options.mode), palette);
   for (const Row& row : rows) out += RowText(row, columns, palette, options.terminal.ellipsis);
-  out += Rest(profile, table, shown, options.mode) + InNoFunction(profile, options);
+  out += Rest(profile, table, shown, options) + InNoFunction(profile, options);
   out += RegionRows(profile, regions, options, palette);
   out += Legend(profile, options);
   if (const std::string split = FormatSplit(profile, options); !split.empty()) out += "\n" + split;

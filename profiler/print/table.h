@@ -8,6 +8,7 @@
 #include <string>
 
 #include "profiler/analyze/profile.h"
+#include "profiler/print/dialect.h"
 #include "profiler/print/terminal.h"
 
 namespace pystrobe::print {
@@ -17,6 +18,7 @@ struct TableOptions {
   std::optional<uint32_t> top;  ///< rows; nullopt: 20 at most, and none that hardly matters
   Terminal terminal;
   std::string directory;  ///< paths below it are shown relative to it; may be empty
+  Dialect dialect = Dialect::kCommandLine;
 };
 
 /// What was sampled, the rows by self time, what was left out or is in no function, regions, a

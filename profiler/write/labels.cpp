@@ -77,10 +77,12 @@ std::string RateBySignals(const Metadata& metadata, const Quality& quality) {
   std::string text =
       fmt::format(", {} a second of CPU time ({} wanted", RateText(quality.achieved_rate_hz),
                   RateText(metadata.wanted_rate_hz));
-  if (quality.final_rate_hz < metadata.wanted_rate_hz * 0.995) {
+  // Neither is known of one that was cut off at once.
+  const bool is_known = !quality.cpu_source.empty();
+  if (is_known && quality.final_rate_hz < metadata.wanted_rate_hz * 0.995) {
     text += "; no more can be had";
   }
-  return text + ") by " + quality.cpu_source;
+  return text + ")" + (is_known ? " by " + quality.cpu_source : "");
 }
 
 std::string Trust(const Quality& quality) {

@@ -53,15 +53,17 @@ void DefineRecording(py::module_& module) {
       .def(
           "table",
           [](const Recording& self, std::optional<std::string> mode, std::optional<uint32_t> top,
-             std::optional<int> fd, std::string directory, bool include_idle) {
+             std::optional<int> fd, std::string directory, bool include_idle,
+             std::optional<std::string> thread) {
             return MakeTable(self, {.mode = std::move(mode),
                                     .top = top,
                                     .fd = fd,
                                     .directory = std::move(directory),
-                                    .include_idle = include_idle});
+                                    .include_idle = include_idle,
+                                    .thread = std::move(thread)});
           },
           py::arg("mode"), py::arg("top"), py::arg("fd"), py::arg("directory"),
-          py::arg("include_idle"))
+          py::arg("include_idle"), py::arg("thread"))
       .def("save", &Save, py::arg("fd"), py::arg("name"), py::arg("format"), py::arg("mode"),
            py::arg("include_idle"), py::arg("unit"))
       .def("stacks", &ListStacks, py::arg("mode"), py::arg("include_idle"));

@@ -47,6 +47,7 @@ struct TableOptions {
   std::optional<int> fd;  ///< where it will be shown, if that may be a terminal
   std::string directory;
   bool include_idle = false;
+  std::optional<std::string> thread;  ///< as FoldOptions::thread
 };
 pybind11::str MakeTable(const Recording& recording, const TableOptions& options);
 

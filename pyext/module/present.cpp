@@ -52,20 +52,26 @@ py::str MakeTable(const Recording& recording, const TableOptions& options) {
   const store::StrobeFile& file = recording.file();
   const print::Terminal terminal =
       options.fd ? print::DescribeTerminal(*options.fd, kProcessEnvironment) : print::Terminal{};
+  const auto table_in = [&](Mode mode) {
+    return print::TableOptions{mode, options.top, terminal, options.directory,
+                               print::Dialect::kPython};
+  };
   const std::optional<Mode> asked = ToMode(options.mode);
   if (print::HasRangesAlone(file, asked)) {
-    return ToStr(print::FormatRangeReport(file,
-                                          {Mode::kGpu, options.top, terminal, options.directory},
+    return ToStr(print::FormatRangeReport(file, table_in(Mode::kGpu),
                                           {.width = terminal.width, .cut_off = file.cut_off()}));
   }
   const Mode mode = ModeFor(recording, options.mode);
   Result<std::string> text = [&]() -> Result<std::string> {
     const py::gil_scoped_release released;
-    const auto profile = Fold(file, {.include_idle = options.include_idle, .work = WorkOf(mode)});
+    const auto profile = Fold(
+        file,
+        {.thread = options.thread, .include_idle = options.include_idle, .work = WorkOf(mode)});
     if (!profile) return std::unexpected(profile.error());
     return print::FormatReport(*profile,
-                               {.table = {mode, options.top, terminal, options.directory},
-                                .thread = {},
+                               {.table = table_in(mode),
+                                .of_a_part = options.thread.has_value(),
+                                .thread = options.thread,
                                 .cut_off = file.cut_off(),
                                 .how_to_show_gpu = options.mode ? "" : "print(mode=\"gpu\")"});
   }();

@@ -24,6 +24,8 @@ def check_sampling(
 ) -> None:
     if mode not in MODES:
         raise InvalidArgumentError(f"no such mode: {mode!r}", f"one of {', '.join(MODES)}")
+    if native not in (False, True):
+        raise InvalidArgumentError(f"native is {native!r}", "True or False")
     if threads not in _THREADS:
         raise InvalidArgumentError(f"no such threads: {threads!r}", f"one of {', '.join(_THREADS)}")
     if rate is not None and not _is_within(rate, _HIGHEST_RATE):
@@ -54,8 +56,8 @@ def check_sampling(
     if threads != "all" and mode != "cpu":
         raise InvalidArgumentError(
             f"threads={threads!r} with mode={mode!r}",
-            "it is for mode='cpu'; by wall time choose when you look, as in "
-            "profile.report(thread='MainThread')",
+            "it is for mode='cpu'; by wall time choose when you look: "
+            "profile.print(thread='MainThread')",
         )
 
 

@@ -34,6 +34,7 @@ class Recording:
         fd: int | None,
         directory: bytes,
         include_idle: bool,
+        thread: str | None,
     ) -> str: ...
     def save(
         self, fd: int, name: bytes, format: str, mode: str | None, include_idle: bool, unit: str

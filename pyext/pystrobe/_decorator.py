@@ -47,7 +47,7 @@ def profile(
     gpu: ProfilerGpu = False,
 ) -> F | Callable[[F], F]:
     """Decorates a function or coroutine: each call is sampled, and then printed or saved to
-    ``output``. The other arguments are those of :class:`Profiler`.
+    ``output``, in place of the call before. The other arguments are those of :class:`Profiler`.
 
     Where that fails after the call a warning says so, and where the recording is kept: the function
     returns or raises as it would.
@@ -56,9 +56,13 @@ def profile(
     stopped below it, is not sampled by itself: it is part of what that one sees.
 
     :raises InvalidArgumentError: ``output`` is no name of a format, or what is decorated is a
-        generator; or, by the call before it begins, no file can be made there.
+        generator, a class or no function; or, by the call before it begins, no file can be made there.
     :raises Error: by the call before it begins: this process cannot be sampled, which says why.
     """
+    if function is not None and not callable(function):
+        raise InvalidArgumentError(
+            f"no function: {function!r}", "a file goes by its name: @profile(output='work.html')"
+        )
     if output is not None:
         _output.check_name(output)
 
@@ -83,6 +87,11 @@ def profile(
         )
 
     def decorate(wrapped: F) -> F:
+        if inspect.isclass(wrapped):
+            raise InvalidArgumentError(
+                f"{wrapped.__qualname__} is a class, whose call only makes an object",
+                "decorate its methods",
+            )
         if inspect.isgeneratorfunction(wrapped) or inspect.isasyncgenfunction(wrapped):
             raise InvalidArgumentError(
                 f"{wrapped.__qualname__} is a generator, whose calls only make one",

@@ -14,7 +14,7 @@ from typing import Literal, TextIO
 from pystrobe import _core
 from pystrobe._errors import InvalidArgumentError
 from pystrobe._gpu_report import GpuReport, StackFrame
-from pystrobe._output import OF_CALLS, OF_SAMPLES, OF_TIMELINES
+from pystrobe._output import OF_CALLS, OF_SAMPLES, OF_TIMELINES, check_place
 from pystrobe._range_report import NamedRange
 from pystrobe._report import (
     FunctionTimes,
@@ -90,7 +90,8 @@ class Profile:
         return self.report(mode=mode).functions[:count]
 
     def stacks(self, *, mode: Mode | None = None, include_idle: bool = False) -> tuple[Stack, ...]:
-        """Each distinct stack of each thread, with what was spent in its last frame.
+        """Each distinct stack of each thread, with what was spent in its last frame; without any
+        frame what was spent outside Python, or not looked at.
 
         In mode ``"gpu"`` each stack that launched something, with that on it.
         """
@@ -109,6 +110,7 @@ class Profile:
         *,
         mode: Mode | None = None,
         top: int | None = None,
+        thread: str | None = None,
         include_idle: bool = False,
         file: TextIO | None = None,
     ) -> None:
@@ -116,11 +118,12 @@ class Profile:
         the ranges that the program named.
 
         :param top: rows; ``None``: at most 20, and none that hardly matters.
+        :param thread: only threads whose name contains this, or whose tid it is.
         :param file: a text stream; ``None``: ``sys.stdout``, coloured where it is a terminal.
         """
         stream = sys.stdout if file is None else file
         descriptor = stream.fileno() if stream.isatty() else None
-        stream.write(self._table(mode, top, descriptor, include_idle))
+        stream.write(self._table(mode, top, descriptor, include_idle, thread))
 
     def __str__(self) -> str:
         return self._table(None, None, None, False)
@@ -141,22 +144,33 @@ class Profile:
             ``perfetto``. ``None``: by the file's name.
         :param unit: of the numbers in collapsed stacks: ``samples``, of a GPU works; ``us`` or
             ``ns``, exact time.
-        :raises InvalidArgumentError: a format, a unit or a name that is none of these.
+        :raises InvalidArgumentError: a format, a unit or a name that is none of these, or there is
+            no such folder.
         """
         chosen = format or _core.format_of(os.fsencode(path))
+        if chosen is None:
+            raise InvalidArgumentError(
+                f"no format is known by the name {os.fspath(path)!r}",
+                f"it ends as one of {', '.join(OF_SAMPLES)} does, such as work.html; or give format=",
+            )
         if chosen not in FORMATS:
             raise InvalidArgumentError(
-                f"no format is known by the name {format or os.fspath(path)!r}",
-                f"format= is one of {', '.join(FORMATS)}",
+                f"no such format: {format!r}", f"format= is one of {', '.join(FORMATS)}"
             )
+        check_place(path)
         with _replacing(Path(path)) as descriptor:
             self._recording.save(descriptor, os.fsencode(path), chosen, mode, include_idle, unit)
 
     def _table(
-        self, mode: Mode | None, top: int | None, descriptor: int | None, include_idle: bool
+        self,
+        mode: Mode | None,
+        top: int | None,
+        descriptor: int | None,
+        include_idle: bool,
+        thread: str | None = None,
     ) -> str:
         directory = os.fsencode(os.getcwd())
-        return self._recording.table(mode, top, descriptor, directory, include_idle)
+        return self._recording.table(mode, top, descriptor, directory, include_idle, thread)
 
 
 @contextmanager

@@ -413,7 +413,17 @@ class Profiler:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._end()
+        if value is None:
+            self._end()
+            return
+        # What the block raised is what its caller is to hear of.
+        try:
+            self._end()
+        except Exception as error:
+            text = str(error) or repr(error)
+            if self._profile is not None:
+                text += f"\n{_output.kept(self._profile)}"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
 
     def key_averages(self) -> Averages:
         """The functions and kernels of the profile, as ``torch.profiler`` has them."""

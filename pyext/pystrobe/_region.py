@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 from pystrobe._core import Region
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+# Little else: where a profiler runs, it sees the first region being loaded.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class region(Region):  # noqa: N801  # used as a statement
@@ -42,6 +43,9 @@ class region(Region):  # noqa: N801  # used as a statement
 
     def __call__(self, function: Function) -> Function:
         """The function, or coroutine, with its whole run in the region."""
+        import functools
+        import inspect
+
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError("a region decorates functions and coroutines; put `with` in generators")
         wrapper: Any
@@ -59,4 +63,4 @@ class region(Region):  # noqa: N801  # used as a statement
                 with self:
                     return function(*args, **kwargs)
 
-        return cast(Function, wrapper)
+        return wrapper  # type: ignore[no-any-return]

@@ -21,7 +21,7 @@ commas between them, or just ``1``:
     what to save at the end; ``{pid}`` in it becomes the process id. Its folder must be there.
     Without it the table is printed on stderr.
 
-Where the variable is not set, or empty, nothing happens. Whatever goes wrong is told on stderr, and
+Where the variable is not set, empty or ``0``, nothing happens. Whatever goes wrong is told on stderr, and
 neither ends the program nor changes its exit status; what is wrong with the settings is told at
 once, and nothing is sampled. (Where ``pystrobe run --in-process`` or
 ``trace`` has started it, it ends before it begins if it cannot be sampled or traced.)
@@ -66,6 +66,11 @@ def parse(text: str) -> dict[str, Any]:
     for word in text.split(",") if text != "1" else ():
         key, _, value = word.strip().partition("=")
         if key in _WORDS:
+            if key != "output" and " " in value:
+                raise InvalidArgumentError(
+                    f"{VARIABLE}: {word.strip()!r} has a space",
+                    "commas stand between settings: mode=cpu,rate=1000",
+                )
             settings[key] = value
         elif key == _PLACE_OF_CHILDREN:
             settings[key] = _decoded(value)
@@ -184,7 +189,7 @@ def _started(settings: dict[str, Any], fd: int | None, children: NameOfChild | N
 def _begin() -> None:
     # Not for the programs that this one starts.
     text = os.environ.pop(VARIABLE, "")
-    if not text:
+    if text in ("", "0"):
         return
     fd = None
     try:

@@ -173,7 +173,7 @@ def test_what_could_be_kept_is_told_as_such(
     pystrobe: Pystrobe, program: Path, tmp_path: Path
 ) -> None:
     """A limit on the size of files holds for those in memory too."""
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, -1))\n"
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, -1))\n"
     program.write_text(limit + PROGRAM.replace("burn(0.3)", "burn(1.5)"))
     recording = program.with_suffix(".strobe")
     done = run_inside(pystrobe, program, "-o", str(recording), TMPDIR=str(tmp_path))

@@ -381,7 +381,7 @@ def test_a_profile_is_saved_in_every_format(tmp_path: Path) -> None:
     assert profile.top(1)[0].name.endswith("<genexpr>")
     with pytest.raises(pystrobe.InvalidArgumentError, match="strobe, html"):
         profile.save(tmp_path / "a.xyz")
-    with pytest.raises(OSError, match="No such file or directory"):
+    with pytest.raises(pystrobe.InvalidArgumentError, match="there is no folder"):
         profile.save(tmp_path / "none" / "a.html")
     with pytest.raises(pystrobe.Error, match=r"/dev/full: .*No space left"):
         profile.save("/dev/full", format="html")

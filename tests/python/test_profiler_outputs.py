@@ -127,6 +127,42 @@ def test_a_stream_that_takes_nothing_takes_no_result(monkeypatch: pytest.MonkeyP
     assert "burn" in kept_in(str(warned[0].message))
 
 
+def test_what_the_block_raised_is_what_is_raised(tmp_path: Path) -> None:
+    """Though the profile cannot be saved either."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with (
+        pytest.warns(RuntimeWarning, match="there is no folder") as warned,
+        pytest.raises(KeyError, match="of the program"),
+        pystrobe.Profiler(output=folder / "x.html"),
+    ):
+        burn()
+        folder.rmdir()
+        raise KeyError("of the program")
+    assert "burn" in kept_in(str(warned[0].message))
+
+
+def test_saving_where_there_is_no_folder_names_it(tmp_path: Path) -> None:
+    with pystrobe.Profiler() as profiler:
+        burn()
+    with pytest.raises(pystrobe.InvalidArgumentError, match=f"there is no folder {tmp_path}/gone"):
+        profiler.profile.save(tmp_path / "gone" / "x.html")
+    with pytest.raises(pystrobe.InvalidArgumentError, match="it ends as one of strobe, html"):
+        profiler.profile.save("x.svg")
+    with pytest.raises(pystrobe.InvalidArgumentError, match="no such format: 'svg'"):
+        profiler.profile.save(tmp_path / "x.html", format="svg")
+
+
+def test_only_functions_are_decorated() -> None:
+    class Machine:
+        pass
+
+    with pytest.raises(pystrobe.InvalidArgumentError, match="a file goes by its name"):
+        pystrobe.profile("work.html")
+    with pytest.raises(pystrobe.InvalidArgumentError, match="Machine is a class"):
+        pystrobe.profile(Machine)
+
+
 def test_an_exception_leaves_what_was_saved(tmp_path: Path) -> None:
     path = tmp_path / "x.strobe"
 
@@ -216,5 +252,5 @@ def test_auto_loses_nothing_where_the_folder_goes(tmp_path: Path) -> None:
     folder.mkdir()
     done = run_auto(folder / "x.html", f"import os\nos.rmdir({str(folder)!r})\nraise SystemExit(3)")
     assert done.returncode == 3
-    assert "No such file or directory" in done.stderr
+    assert "there is no folder" in done.stderr
     assert "<module>" in kept_in(done.stderr)
