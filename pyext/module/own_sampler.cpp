@@ -99,7 +99,12 @@ Result<void> OwnSampler::Open() {
 
 void OwnSampler::Main() {
   pthread_setname_np(pthread_self(), "pystrobe");
-  const Result<void> done = Sample();
+  Result<void> done;
+  try {
+    done = Sample();
+  } catch (const std::bad_alloc&) {
+    done = Fail(ErrorCode::kIo, "no memory for the sampling");
+  }
   const std::scoped_lock lock(mutex_);
   if (!done) failure_ = done.error();
   ended_ = true;
@@ -171,7 +176,9 @@ Result<std::unique_ptr<Recording>> OwnSampler::Stop() {
 }
 
 std::optional<Error> OwnSampler::MovedBecause() const {
-  return recorder_ == nullptr ? std::nullopt : recorder_->failure();
+  if (recorder_ == nullptr) return std::nullopt;
+  const auto moved = recorder_->failure();
+  return moved || !recorder_->begun() ? moved : failure_;
 }
 
 void OwnSampler::Join() {

@@ -57,10 +57,11 @@ class OwnSampler {
   void Abandon();
   /// In any child made by fork, also of a parent whose sampler was about to start or to stop.
   static void ForgetParent() { signals::SignalSampler::Abandon(); }
-  /// Why the recording is not where it was to be, but in memory.
+  /// Why the sampling ended early, and the recording may not be where it was to be, but in memory.
+  /// After Stop.
   std::optional<Error> MovedBecause() const;
-  /// All that was recorded is there.
-  bool whole() const { return recorder_ == nullptr || recorder_->whole(); }
+  /// All that was recorded is there. After Stop.
+  bool whole() const { return recorder_ == nullptr || (recorder_->whole() && !failure_); }
 
  private:
   class Sink;

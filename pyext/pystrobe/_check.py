@@ -13,10 +13,12 @@ MODES = ("cpu", "wall", "gpu")
 _THREADS = ("all", "current")
 _GPU = (False, True, "launches")
 _HIGHEST_RATE = 1_000_000.0
+_LOWEST_RATE = 1 / 36_000  # one sample in ten hours: less is a slip of the finger
 
 
-def _is_within(value: object, most: float) -> bool:
-    return isinstance(value, SupportsFloat) and 0 < float(value) <= most
+def _is_within(value: object, most: float, least: float = 0.0) -> bool:
+    """Above 0, too."""
+    return isinstance(value, SupportsFloat) and float(value) > 0 and least <= float(value) <= most
 
 
 def check_sampling(
@@ -28,9 +30,10 @@ def check_sampling(
         raise InvalidArgumentError(f"native is {native!r}", "True or False")
     if threads not in _THREADS:
         raise InvalidArgumentError(f"no such threads: {threads!r}", f"one of {', '.join(_THREADS)}")
-    if rate is not None and not _is_within(rate, _HIGHEST_RATE):
+    if rate is not None and not _is_within(rate, _HIGHEST_RATE, _LOWEST_RATE):
         raise InvalidArgumentError(
-            f"the rate is {rate!r}", f"samples a second: above 0, {_HIGHEST_RATE:,.0f} at most"
+            f"the rate is {rate!r}",
+            f"samples a second: one in ten hours at least, {_HIGHEST_RATE:,.0f} at most",
         )
     if max_overhead is not None and not _is_within(max_overhead, 1):
         raise InvalidArgumentError(

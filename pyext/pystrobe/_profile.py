@@ -169,7 +169,10 @@ class Profile:
         include_idle: bool,
         thread: str | None = None,
     ) -> str:
-        directory = os.fsencode(os.getcwd())
+        try:
+            directory = os.fsencode(os.getcwd())
+        except OSError:  # it is gone
+            directory = b""
         return self._recording.table(mode, top, descriptor, directory, include_idle, thread)
 
 

@@ -191,6 +191,9 @@ class Profiler:
             if _running is not None:
                 return False
             self._profile = None
+            if fd is None:
+                # Later it would be sampled, or could not be loaded any more (chroot, setuid).
+                import pystrobe._profile  # noqa: F401
             if self._output is not None and self._child is None:
                 self._find_place(self._output)
             self._fd = fd
@@ -336,7 +339,6 @@ class Profiler:
             self._keep(recording)
 
     def _keep(self, recording: _core.Recording) -> None:
-        # Not before: loading it would be sampled too.
         from pystrobe._profile import Profile
 
         self._profile = Profile(recording)

@@ -236,7 +236,12 @@ struct CopyJob {
   /// Copies, walks, fetches what the prediction missed, looks at the codes asked for. That is
   /// proved where the calling thread is on the subject's CPU.
   void Run();
-  /// The same, with nothing spent on the proof, which there is none of then.
+  /// There was no memory for it: it proves nothing.
+  void Fail() {
+    read_ok = false;
+    descheduled = true;
+  }
+  /// As Run, with nothing spent on the proof, which there is none of then.
   void RunUnproved();
   /// The same. True when the subject slept all the while, by the kernel's count of how often it was
   /// put on a CPU: then the copy is proved.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "profiler/base/thread.h"
@@ -231,7 +232,11 @@ void Probe::RunNext(Nanoseconds now) {
   Nanoseconds at = slot.state.load();
   // Taken back meanwhile, or given again for later.
   if (at == kFree || at > now || !slot.state.compare_exchange_strong(at, kRunning)) return;
-  slot.job->Run();
+  try {
+    slot.job->Run();
+  } catch (const std::bad_alloc&) {
+    slot.job->Fail();
+  }
   // Somebody else has moved us (taskset, a cpuset that shrank and grew again).
   if (slot.job->own_cpu != cpu_ && !released_.load() && !GoBack()) exiled_.store(true);
   const bool needs_attention = slot.job->NeedsAttention();

@@ -138,9 +138,10 @@ void PassOn(int signal, siginfo_t* info, void* context) noexcept {
   }
 }
 
-// [async-signal-safe]
+// Where nobody samples any more but the program has a handler, all signals are its own, but for one
+// of ours that a thread had blocked until then. [async-signal-safe]
 void OnSignal(int signal, siginfo_t* info, void* context) {
-  if (!MayBeOurs(*info)) return PassOn(signal, info, context);
+  if (!in_use.load() || !MayBeOurs(*info)) return PassOn(signal, info, context);
   const int error_number = errno;
   at_work.fetch_add(1);
   if (ThreadLook* look = looks.Find(gettid())) {

@@ -37,6 +37,7 @@ constexpr uint64_t kUnsampledShare = 100;
 constexpr Nanoseconds kShortestPeriod = std::chrono::microseconds(100);
 
 Nanoseconds PeriodFor(double rate_hz, CpuSource source) {
+  // Rates are from one sample in ten hours on: that many nanoseconds are an integer.
   const Nanoseconds period(std::llround(1e9 / rate_hz));
   if (source == CpuSource::kTimer) return TimerPeriod(period);
   return std::max(period, kShortestPeriod);
@@ -296,10 +297,13 @@ void SignalRun::Settle() {
 // Threads that came and went between two lists of them were charged CPU time too.
 void SignalRun::AddUnsampled() {
   if (options_.only_thread) return;
+  const Nanoseconds own = ThreadCpuNow() - own_cpu_start_;
   uint64_t sampled =
-      quality_.cpu_ns + static_cast<uint64_t>((ThreadCpuNow() - own_cpu_start_).count());
+      quality_.cpu_ns + static_cast<uint64_t>(std::max(own, Nanoseconds::zero()).count());
   for (const Sample& sample : samples_) sampled += sample.cpu_ns;
-  const auto all = static_cast<uint64_t>((ProcessCpuNow() - process_cpu_start_).count());
+  // A filter of system calls may refuse the clock by now.
+  const Nanoseconds used = ProcessCpuNow() - process_cpu_start_;
+  const auto all = static_cast<uint64_t>(std::max(used, Nanoseconds::zero()).count());
   const uint64_t rest = all - std::min(all, sampled);
   if (rest < all / kUnsampledShare || rest < 2 * static_cast<uint64_t>(context_.period.count())) {
     return;

@@ -158,8 +158,10 @@ WalkStatus ThreadLook::LookAtFrames() {
   loop_frames_.clear();
   is_cut_ = false;
   generation_ = 0;
+  is_unreadable_ = false;
   pyabi::ChainStart* chain = CurrentChain();
-  if (chain == nullptr) return WalkStatus::kComplete;  // no Python in this thread
+  // There is no Python in this thread, or that cannot be found out.
+  if (chain == nullptr) return is_unreadable_ ? WalkStatus::kMissing : WalkStatus::kComplete;
   if (layout_.interpreter.code_object_generation != kAbsent) {
     const auto interpreter = memory_.ValueOr0<Address>(chain->tstate() + layout_.thread.interp);
     generation_ =
@@ -245,7 +247,11 @@ bool ThreadLook::IsListed(Address state) const {
 
 // It may be gone, and its memory another thread's.
 bool ThreadLook::IsOurs(Address state) {
-  if (memory_.ValueOr0<uint64_t>(state + layout_.thread.thread_id) != pthread_self()) return false;
+  const Address of_thread = state + layout_.thread.thread_id;
+  if (memory_.ValueOr0<uint64_t>(of_thread) != pthread_self()) {
+    if (memory_.Find(of_thread, sizeof(uint64_t)) == nullptr) is_unreadable_ = true;
+    return false;
+  }
   if (layout_.thread.status == kAbsent) return true;
   const auto status = memory_.ValueOr0<uint32_t>(state + layout_.thread.status);
   return (status & (pyabi::kStatusBound | pyabi::kStatusUnbound)) == pyabi::kStatusBound;

@@ -122,8 +122,9 @@ class ThreadLook {
   LazyArray<FoundCode> codes_;
   Captures captures_;
   std::optional<NativeLook> native_;
-  EventLog log_;         ///< with native_
-  bool is_cut_ = false;  ///< the stack has more frames than there is room for
+  EventLog log_;                ///< with native_
+  bool is_unreadable_ = false;  ///< what tells whether the thread runs Python
+  bool is_cut_ = false;         ///< the stack has more frames than there is room for
   uint64_t generation_ = 0;
   Nanoseconds last_{};  ///< CPU time at the last look
   uint64_t period_ns_;  ///< in force

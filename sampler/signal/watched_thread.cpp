@@ -34,7 +34,9 @@ Result<void> WatchedThread::Arm() {
 void WatchedThread::Begin(ThreadIndex index) {
   index_ = index;
   const auto cpu = CpuTimeOf(tid_);
-  if (cpu) AddUnseen(MonotonicNow(), static_cast<uint64_t>(cpu->count()) - cpu_ns_);
+  if (!cpu) return;
+  const auto used = static_cast<uint64_t>(cpu->count());
+  AddUnseen(MonotonicNow(), used - std::min(used, cpu_ns_));
 }
 
 void WatchedThread::SetStates(std::vector<Address> states) {

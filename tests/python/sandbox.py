@@ -8,6 +8,7 @@ import struct
 
 PERF_EVENT_OPEN = 298
 PROCESS_VM_READV = 310
+PROCESS_VM_WRITEV = 311
 
 
 def forbid(system_call: int) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from own_interpreters import Own
@@ -147,3 +148,55 @@ told(profiler.profile)
         said["source"],
     ), said["source"]
     assert said["threads"].count("worker") == 12
+
+
+def test_where_no_memory_may_be_read_any_more_stacks_are_not_called_whole() -> None:
+    said = answer(
+        f"""
+import json, sys, pystrobe
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from sandbox import PROCESS_VM_READV, PROCESS_VM_WRITEV, forbid
+with pystrobe.Profiler() as profiler:
+    work(1)
+    forbid(PROCESS_VM_READV)
+    forbid(PROCESS_VM_WRITEV)
+    work(3)
+quality = profiler.profile.quality
+print(json.dumps([quality.taken, quality.incomplete]))
+"""
+    )
+    taken, incomplete = said
+    assert taken > 200
+    assert incomplete > 0.6 * taken
+
+
+@pytest.mark.parametrize("options", ["native=True", "mode='wall', rate=10_000"])
+def test_without_memory_the_program_goes_on(options: str) -> None:
+    """Whose threads are among ours: what one of them does not catch ends it."""
+    done = run(
+        f"""
+import random, resource, sys, threading, warnings, pystrobe
+warnings.simplefilter("ignore")
+functions = []
+for i in range(400):
+    space = {{"functions": functions, "choice": random.choice}}
+    exec(f"def f{{i}}(n): return choice(functions)(n - 1) if n > 0 else sum(range(50))", space)
+    functions.append(space[f"f{{i}}"])
+sys.setrecursionlimit(20_000)
+profiler = pystrobe.Profiler({options})
+profiler.start()
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 20_000_000, -1))
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    try:
+        random.choice(functions)(random.randrange(300))
+    # CPython raises the latter, too, where it had no memory.
+    except (MemoryError, SystemError):
+        pass
+profiler.stop()
+print("taken", profiler.profile.quality.taken)
+"""
+    )
+    assert done.returncode == 0, done.stderr
+    assert "taken" in done.stdout

@@ -175,6 +175,37 @@ print(json.dumps({"got": len(got), "same": same, "taken": profiler.profile.quali
     assert said["taken"] > 150
 
 
+def test_a_timer_of_the_program_goes_on_where_sampling_has_ended() -> None:
+    """While it lasted its signals could not be told from ours."""
+    said = answer("""
+import ctypes, json, signal, pystrobe
+got = 0
+def handler(*_):
+    global got
+    got += 1
+signal.signal(signal.SIGURG, handler)
+libc, timer = ctypes.CDLL(None, use_errno=True), ctypes.c_void_p()
+event = (ctypes.c_int * 16)(0, 0, signal.SIGURG, 0)
+assert libc.timer_create(1, event, ctypes.byref(timer)) == 0
+every = (ctypes.c_long * 4)(0, 5_000_000, 0, 5_000_000)
+assert libc.timer_settime(timer, 0, every, None) == 0
+def count():
+    global got
+    got = 0
+    spin(0.3)
+    return got
+counts = [count()]
+with pystrobe.Profiler(mode="cpu"):
+    counts.append(count())
+counts.append(count())
+print(json.dumps(counts))
+""")
+    before, meanwhile, after = said
+    assert before > 20
+    assert meanwhile < before / 2
+    assert after > before / 2
+
+
 def test_a_thread_that_blocks_the_signal_survives_the_end() -> None:
     said = answer("""
 import json, signal, threading, pystrobe

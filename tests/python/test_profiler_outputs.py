@@ -131,14 +131,18 @@ def test_what_the_block_raised_is_what_is_raised(tmp_path: Path) -> None:
     """Though the profile cannot be saved either."""
     folder = tmp_path / "folder"
     folder.mkdir()
+
+    def program() -> None:
+        with pystrobe.Profiler(output=folder / "x.html"):
+            burn()
+            folder.rmdir()
+            raise KeyError("of the program")
+
     with (
         pytest.warns(RuntimeWarning, match="there is no folder") as warned,
         pytest.raises(KeyError, match="of the program"),
-        pystrobe.Profiler(output=folder / "x.html"),
     ):
-        burn()
-        folder.rmdir()
-        raise KeyError("of the program")
+        program()
     assert "burn" in kept_in(str(warned[0].message))
 
 
