@@ -56,7 +56,8 @@ def profile(
     stopped below it, is not sampled by itself: it is part of what that one sees.
 
     :raises InvalidArgumentError: ``output`` is no name of a format, or what is decorated is a
-        generator, a class or no function; or, by the call before it begins, no file can be made there.
+        generator, a class or no function; or, by the call before it begins, no file can be made
+        there.
     :raises Error: by the call before it begins: this process cannot be sampled, which says why.
     """
     if function is not None and not callable(function):

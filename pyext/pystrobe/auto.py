@@ -21,10 +21,10 @@ commas between them, or just ``1``:
     what to save at the end; ``{pid}`` in it becomes the process id. Its folder must be there.
     Without it the table is printed on stderr.
 
-Where the variable is not set, empty or ``0``, nothing happens. Whatever goes wrong is told on stderr, and
-neither ends the program nor changes its exit status; what is wrong with the settings is told at
-once, and nothing is sampled. (Where ``pystrobe run --in-process`` or
-``trace`` has started it, it ends before it begins if it cannot be sampled or traced.)
+Where the variable is not set, empty or ``0``, nothing happens. Whatever goes wrong is told on
+stderr, and neither ends the program nor changes its exit status; what is wrong with the settings is
+told at once, and nothing is sampled. (Where ``pystrobe run --in-process`` or ``trace`` has started
+it, it ends before it begins if it cannot be sampled or traced.)
 """
 
 from __future__ import annotations
