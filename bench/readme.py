@@ -259,6 +259,58 @@ def held() -> Table:
     return table_of(rows)
 
 
+def memory_inside() -> Table:
+    """While it samples, and at the most, which is when it ends."""
+    measured = rows_of("memory_inside")
+    rows = []
+    for tool in tools_in(measured):
+        row = {"": tool}
+        for threads in (1, 64):
+            found = find(measured, tool=tool, threads=threads)
+            row[f"{threads} busy thread{'s' if threads > 1 else ''}"] = ", ".join(
+                figure(found, key, "{:.1f}") for key in ("sampling_mb", "peak_mb")
+            )
+        rows.append(row)
+    return table_of(rows)
+
+
+def timelines() -> Table:
+    """Of the most calls that were tried."""
+    measured = rows_of("timelines")
+    most = max(row.get("calls", 0) for row in measured)
+    rows = []
+    for tool in tools_in(measured):
+        found = find(measured, tool=tool, calls=most)
+        sizes = found.get("bytes_per_call", {})
+        rows.append(
+            {
+                "": tool,
+                "ns a call": spread(found, "ns_per_call", "{:,.0f}"),
+                "calls kept": figure(found, "kept_percent", "{:.1f} %"),
+                "bytes a kept call": ", ".join(
+                    f"{form} {size:.2f}" for form, size in sizes.items()
+                ),
+            }
+        )
+    return table_of(rows)
+
+
+def whole_timeline() -> Table:
+    row = find(rows_of("whole_timeline"), tool="pystrobe")
+    return table_of(
+        [
+            {
+                "Python": row["python"],
+                "calls": figure(row, "calls", "{:,.0f}"),
+                "kept": figure(row, "kept_percent", "{:.6f} %"),
+                "slow-down": spread(row, "slow"),
+                "more memory": figure(row, "more_mb", "{:.1f} MB"),
+                "bytes a call": figure(row, "bytes_per_call"),
+            }
+        ]
+    )
+
+
 def minor(build: str) -> int:
     return int(build.split(".")[1])
 
@@ -294,6 +346,9 @@ TABLES: dict[str, Callable[[], Table]] = {
     "scripts": scripts,
     "time_inside": time_inside,
     "held": held,
+    "memory_inside": memory_inside,
+    "timelines": timelines,
+    "whole_timeline": whole_timeline,
     "traced_fib": lambda: traced(
         "fib",
         [

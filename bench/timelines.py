@@ -22,7 +22,7 @@ from own_interpreters import Own
 from pystrobe.bench._turns import program, spread
 
 PROGRAM = paths.BENCH / "workloads" / "timeline.py"
-TOOLS = ("pystrobe", "VizTracer", "VizTracer with room")
+TOOLS = ("pystrobe", "pystrobe, sums", "VizTracer", "VizTracer with room")
 #: fib(20) so often: 0.2 and 2.2 million calls.
 UNITS = (10, 100)
 TIMEOUT_S = 600

@@ -22,19 +22,35 @@ from _traced import CALLS, task_fib, version
 class Pystrobe:
     package = "pystrobe"
     formats = ("strobe", "perfetto-trace", "trace.json")
-    mark = '"name":"fib"'  # of each call in the JSON
 
-    def __init__(self, calls):
+    def __init__(self, calls, timeline=True):
         import pystrobe
 
-        self.tracer = pystrobe.Tracer(timeline=True)
+        self.tracer = pystrobe.Tracer(timeline=timeline)
         self.start, self.stop, self.save = self.tracer.start, self.tracer.stop, self.tracer.save
+
+    @staticmethod
+    def kept(text):
+        return text.count('"name":"fib"')
+
+
+class PystrobeSums(Pystrobe):
+    """The same without the timeline, for what that takes more."""
+
+    formats = ("strobe", "json")
+
+    def __init__(self, calls):
+        super().__init__(calls, timeline=False)
+
+    @staticmethod
+    def kept(text):
+        functions = json.loads(text)["functions"]
+        return sum(one["self"]["samples"] for one in functions if one["name"] == "fib")
 
 
 class VizTracer:
     package = "viztracer"
     formats = ("json.gz", "json")
-    mark = '"name": "fib ('
 
     def __init__(self, calls, **options):
         import viztracer
@@ -42,9 +58,14 @@ class VizTracer:
         self.tracer = viztracer.VizTracer(verbose=0, ignore_c_function=True, **options)
         self.start, self.stop, self.save = self.tracer.start, self.tracer.stop, self.tracer.save
 
+    @staticmethod
+    def kept(text):
+        return text.count('"name": "fib (')
+
 
 TOOLS = {
     "pystrobe": Pystrobe,
+    "pystrobe, sums": PystrobeSums,
     "VizTracer": VizTracer,
     #: It keeps a million by default, the last ones.
     "VizTracer with room": lambda calls: VizTracer(calls, tracer_entries=calls + 100_000),
@@ -75,7 +96,7 @@ def main():
     files = {form: os.path.join(directory, f"timeline.{form}") for form in tool.formats}
     save = {form: timed(tool.save, path) for form, path in files.items()}
     with open(files[tool.formats[-1]]) as file:
-        kept = file.read().count(tool.mark)
+        kept = tool.kept(file.read())
     print(
         json.dumps(
             {

@@ -194,6 +194,7 @@ while time.monotonic() < end:
     # CPython raises the latter, too, where it had no memory.
     except (MemoryError, SystemError):
         pass
+resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
 profiler.stop()
 print("taken", profiler.profile.quality.taken)
 """

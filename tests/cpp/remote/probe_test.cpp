@@ -443,7 +443,7 @@ TEST(UnprivilegedProbe, TakesTheCpuOnceForALook) {
     CountLate(**probe, thread);
     fewest = std::min(fewest, static_cast<double>(Preemptions(target.pid()) - before));
   }
-  EXPECT_GT(fewest, 0.9 * kLooks);
+  EXPECT_GT(fewest, 0.5 * kLooks);
   EXPECT_LT(fewest, 1.5 * kLooks) << "it would be twice";
 }
 

@@ -92,10 +92,10 @@ TEST_P(TimedSleepTest, DoesNotBeginWhereThereIsNews) {
 
 TEST(PutOffTest, ToALaterTime) {
   const Nanoseconds begin = MonotonicNow();
-  Sleeper sleeper(With::kTimer, begin + milliseconds(200));
-  sleeper.sleep().PutOff(begin + milliseconds(400));
-  EXPECT_EQ(sleeper.sleep().wakes_at(), begin + milliseconds(400));
-  EXPECT_GE(sleeper.WokenAt(), begin + milliseconds(400));
+  Sleeper sleeper(With::kTimer, begin + milliseconds(500));
+  sleeper.sleep().PutOff(begin + milliseconds(600));
+  EXPECT_EQ(sleeper.sleep().wakes_at(), begin + milliseconds(600));
+  EXPECT_GE(sleeper.WokenAt(), begin + milliseconds(600));
   EXPECT_FALSE(sleeper.was_woken());
 }
 
@@ -109,9 +109,9 @@ TEST(PutOffTest, ToAnEarlierTime) {
 
 TEST(PutOffTest, ForEver) {
   const Nanoseconds begin = MonotonicNow();
-  Sleeper sleeper(With::kTimer, begin + milliseconds(200));
+  Sleeper sleeper(With::kTimer, begin + milliseconds(500));
   sleeper.sleep().PutOff(TimedSleep::kNever);
-  std::this_thread::sleep_until(std::chrono::steady_clock::now() + milliseconds(250));
+  std::this_thread::sleep_for(milliseconds(600));
   EXPECT_FALSE(sleeper.has_woken());
   sleeper.sleep().Wake();
   sleeper.WokenAt();
