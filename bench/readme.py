@@ -285,6 +285,7 @@ def timelines() -> Table:
         rows.append(
             {
                 "": tool,
+                "slow-down": spread(found, "slow"),
                 "ns a call": spread(found, "ns_per_call", "{:,.0f}"),
                 "calls kept": figure(found, "kept_percent", "{:.1f} %"),
                 "bytes a kept call": ", ".join(
