@@ -103,7 +103,8 @@ void OwnSampler::Main() {
   try {
     done = Sample();
   } catch (const std::bad_alloc&) {
-    done = Fail(ErrorCode::kIo, "no memory for the sampling");
+    done = Fail(ErrorCode::kIo,
+                "no memory for the sampling: a limit (ulimit -v) may be too low for it");
   }
   const std::scoped_lock lock(mutex_);
   if (!done) failure_ = done.error();

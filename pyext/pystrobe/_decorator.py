@@ -129,7 +129,6 @@ def _nothing() -> None:
 
 
 def _deliver(profiler: Profiler, place: str | None) -> None:
-    profile = None
     try:
         profiler._end()  # unless the function has
         profile = profiler.profile
@@ -139,7 +138,5 @@ def _deliver(profiler: Profiler, place: str | None) -> None:
             profile.save(place)
     # The program may have done anything to what this needs.
     except Exception as error:
-        text = f"a call was profiled, and then: {str(error) or repr(error)}"
-        if profile is not None:
-            text += f"\n{_output.kept(profile)}"
+        text = f"a call was profiled, and then: {profiler._failure(error)}"
         warnings.warn(text, RuntimeWarning, stacklevel=3)

@@ -422,10 +422,12 @@ class Profiler:
         try:
             self._end()
         except Exception as error:
-            text = str(error) or repr(error)
-            if self._profile is not None:
-                text += f"\n{_output.kept(self._profile)}"
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
+            warnings.warn(self._failure(error), RuntimeWarning, stacklevel=2)
+
+    def _failure(self, error: Exception) -> str:
+        """What is told of an end that went wrong: why, and where the profile is kept."""
+        told = str(error) or repr(error)
+        return told if self._profile is None else f"{told}\n{_output.kept(self._profile)}"
 
     def key_averages(self) -> Averages:
         """The functions and kernels of the profile, as ``torch.profiler`` has them."""
@@ -487,10 +489,7 @@ def _stop_at_exit() -> None:
         running._end()
     # The program may have done anything to what this needs.
     except Exception as error:
-        told = str(error) or repr(error)
-        if running._profile is not None:
-            told += f"; {_output.kept(running._profile)}"
-        print(f"pystrobe: {told}", file=sys.stderr)
+        print(f"pystrobe: {running._failure(error)}", file=sys.stderr)
 
 
 os.register_at_fork(after_in_child=_forget_in_child)
