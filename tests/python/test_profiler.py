@@ -386,3 +386,27 @@ def test_a_profile_is_saved_in_every_format(tmp_path: Path) -> None:
     with pytest.raises(pystrobe.Error, match=r"/dev/full: .*No space left"):
         profile.save("/dev/full", format="html")
     assert sorted(os.listdir(tmp_path)) == sorted(names)
+
+
+def test_a_table_of_one_thread_that_speaks_python() -> None:
+    said = answer("""
+import io, json, threading, pystrobe
+def hot():
+    spin(0.2)
+with pystrobe.Profiler() as profiler:
+    thread = threading.Thread(target=hot, name="worker")
+    thread.start()
+    work(2)
+    thread.join()
+def printed(**options):
+    text = io.StringIO()
+    profiler.profile.print(file=text, **options)
+    return text.getvalue()
+print(json.dumps([printed(top=1), printed(thread="worker")]))
+""")
+    whole, part = said
+    assert re.search(r"; top=\d+ shows all", whole)
+    assert "--top" not in whole
+    assert "hot" in part
+    assert "burn50" not in part
+    assert "of the whole recording" in part

@@ -170,30 +170,29 @@ print(json.dumps([quality.taken, quality.incomplete]))
     assert incomplete > 0.6 * taken
 
 
-@pytest.mark.parametrize("options", ["native=True", "mode='wall', rate=10_000"])
-def test_without_memory_the_program_goes_on(options: str) -> None:
+def test_without_memory_the_program_goes_on() -> None:
     """Whose threads are among ours: what one of them does not catch ends it."""
     done = run(
-        f"""
-import random, resource, sys, threading, warnings, pystrobe
+        """
+import resource, warnings, pystrobe
 warnings.simplefilter("ignore")
+# CPython itself may crash where it has no memory: what runs takes none that was not there before.
 functions = []
 for i in range(400):
-    space = {{"functions": functions, "choice": random.choice}}
-    exec(f"def f{{i}}(n): return choice(functions)(n - 1) if n > 0 else sum(range(50))", space)
-    functions.append(space[f"f{{i}}"])
-sys.setrecursionlimit(20_000)
-profiler = pystrobe.Profiler({options})
+    space = {"functions": functions}
+    exec(f"def f{i}(n): return functions[({7 * i} + n) % 400](n - 1) if n > 0 else 0", space)
+    functions.append(space[f"f{i}"])
+def once():
+    for function in functions:
+        function(60)
+once()
+profiler = pystrobe.Profiler(mode="wall", rate=10_000)
 profiler.start()
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + 20_000_000, -1))
+resource.setrlimit(resource.RLIMIT_AS, (used + 500_000, -1))
 end = time.monotonic() + 2
 while time.monotonic() < end:
-    try:
-        random.choice(functions)(random.randrange(300))
-    # CPython raises the latter, too, where it had no memory.
-    except (MemoryError, SystemError):
-        pass
+    once()
 resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
 profiler.stop()
 print("taken", profiler.profile.quality.taken)
