@@ -12,7 +12,7 @@ import pytest
 from own_interpreters import THIS, Own
 
 WORK = """
-import time
+import os, time
 
 def spin(seconds):
     end = time.thread_time() + seconds
@@ -32,6 +32,13 @@ def work(rounds):
             function()
             wall[function.__name__] += time.perf_counter() - begin
     return wall
+
+def tasks():
+    # The kernel wakes who joins a thread a moment before it takes it off this list.
+    end = time.monotonic() + 2
+    while (count := len(os.listdir("/proc/self/task"))) > 1 and time.monotonic() < end:
+        time.sleep(0.001)
+    return count
 """
 
 

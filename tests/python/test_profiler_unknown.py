@@ -43,8 +43,7 @@ def test_an_unknown_release_is_refused(own: Own, mode: str) -> None:
 import json, os, signal, pystrobe
 with pystrobe.Profiler(mode=MODE): pass
 def state():
-    return [str(signal.getsignal(signal.SIGURG)), len(os.listdir("/proc/self/task")),
-            len(os.listdir("/proc/self/fd"))]
+    return [str(signal.getsignal(signal.SIGURG)), tasks(), len(os.listdir("/proc/self/fd"))]
 before = state()
 address, other = told()
 own = ctypes.string_at(address, len(other))
