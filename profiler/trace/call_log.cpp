@@ -10,6 +10,13 @@ CallLog::CallLog(ChunkTaker* taker, pid_t tid, const CallTree& tree, Ticks begin
   if (taker != nullptr) Begin(taker->Open(*this));
 }
 
+void CallLog::Append(uint32_t what, Ticks now) {
+  const Ticks far = (now - last_) >> 32;
+  if (far != 0) *next_++ = far << 32 | CallChunk::kFar;
+  AppendWord(what, now);
+  if (next_ >= end_.load(std::memory_order_relaxed)) HandOver();
+}
+
 void CallLog::Begin(CallChunk* chunk) {
   chunk_ = chunk;
   chunk->log = this;

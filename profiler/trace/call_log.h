@@ -66,6 +66,14 @@ class CallLog {
   bool IsOn() const { return next_ != nullptr; }
   void Enter(const CallNode& node, Ticks now) { Append(node.number, now); }
   void Leave(Ticks now) { Append(CallChunk::kLeave, now); }
+  /// Whether an event is one word of the chunk there is, and not its last; or it keeps nothing.
+  bool HasRoomAt(Ticks now) const {
+    return !IsOn() ||
+           ((now - last_) >> 32 == 0 && next_ + 1 < end_.load(std::memory_order_relaxed));
+  }
+  /// As Enter and Leave, where it HasRoomAt: they call nothing.
+  void EnterWithRoom(const CallNode& node, Ticks now) { AppendWord(node.number, now); }
+  void LeaveWithRoom(Ticks now) { AppendWord(CallChunk::kLeave, now); }
   /// Nothing more will come.
   void Close();
 
@@ -73,14 +81,10 @@ class CallLog {
   void Hurry() { end_.store(nullptr, std::memory_order_relaxed); }
 
  private:
-  void Append(uint32_t what, Ticks now) {
-    const Ticks passed = now - last_;
+  void Append(uint32_t what, Ticks now);
+  void AppendWord(uint32_t what, Ticks now) {
+    *next_++ = (now - last_) << 32 | what;
     last_ = now;
-    if (passed >> 32 != 0) [[unlikely]]
-      *next_++ = passed >> 32 << 32 | CallChunk::kFar;
-    *next_++ = passed << 32 | what;
-    if (next_ >= end_.load(std::memory_order_relaxed)) [[unlikely]]
-      HandOver();
   }
   void HandOver();
   void Begin(CallChunk* chunk);

@@ -42,6 +42,7 @@ CallNode* CallTree::Find(const CallNode& parent, Key key) const {
 }
 
 CallNode& CallTree::Make(CallNode& parent, Key key) {
+  if (room_ != nullptr) room_->Take();
   const auto number = static_cast<uint32_t>(nodes_.size());
   CallNode& node = nodes_.emplace_back();
   node.number = number;

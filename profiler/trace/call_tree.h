@@ -3,6 +3,8 @@
 // Who called whom, how often and for how long: the calling context tree of one thread.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 
@@ -21,6 +23,7 @@ using Key = const void*;
 struct CallNode {
   Key key = nullptr;               ///< nullptr: of the root
   CallNode* last_child = nullptr;  ///< the one that was entered last
+  CallNode* follower = this;       ///< what its parent entered after it, the last time
   CallNode* parent = nullptr;
   uint64_t calls = 0;
   Ticks total = 0;    ///< between entering and leaving, what it called included
@@ -41,31 +44,56 @@ struct CallNode {
   Ticks self_cpu() const;
 };
 
+/// How many nodes some trees may have together. A program may go any number of ways, and each is
+/// told of for as long as the trees live. [any thread]
+class NodeRoom {
+ public:
+  explicit NodeRoom(size_t most) : left_(static_cast<int64_t>(most)) {}
+  bool IsEmpty() const { return left_.load(std::memory_order_relaxed) <= 0; }
+  void Take() { left_.fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> left_;
+};
+
 /// Nodes stay where they are, as long as the tree lives. [one thread]
 class CallTree {
  public:
-  CallTree() { nodes_.emplace_back(); }
+  /// `room`: outlives it; nullptr: as much as there is memory.
+  explicit CallTree(NodeRoom* room = nullptr) : room_(room) { nodes_.emplace_back(); }
   CallTree(const CallTree&) = delete;
   CallTree& operator=(const CallTree&) = delete;
 
   CallNode& root() { return nodes_.front(); }
   const CallNode& root() const { return nodes_.front(); }
 
-  /// The child that was entered last before, in most cases: one compare. Where there is none,
-  /// `admits` is asked with the key whether to make one; if not: nullptr.
-  template <typename Admits>
-  CallNode* ChildOf(CallNode& parent, Key key, const Admits& admits) {
+  /// The child of that key where it is the one that was entered last, or that was entered after
+  /// that one the last time, as in a loop: two compares. nullptr: it is another, or there is none.
+  static CallNode* ChildAgain(CallNode& parent, Key key) {
     CallNode* child = parent.last_child;
-    if (child == nullptr || child->key != key) [[unlikely]] {
-      child = Find(parent, key);
-      if (child == nullptr) {
-        if (!admits(key)) return nullptr;
-        child = &Make(parent, key);
-      }
-      parent.last_child = child;
-    }
+    if (child == nullptr) return nullptr;
+    if (child->key == key) [[likely]]
+      return child;
+    child = child->follower;
+    if (child->key != key) return nullptr;
+    parent.last_child = child;
     return child;
   }
+  /// Where there is none, `admits` is asked with the key whether to make one; if not: nullptr.
+  template <typename Admits>
+  CallNode* ChildOf(CallNode& parent, Key key, const Admits& admits) {
+    if (CallNode* const child = ChildAgain(parent, key)) return child;
+    CallNode* child = Find(parent, key);
+    if (child == nullptr) {
+      if (!admits(key)) return nullptr;
+      child = &Make(parent, key);
+    }
+    if (parent.last_child != nullptr) parent.last_child->follower = child;
+    parent.last_child = child;
+    return child;
+  }
+  /// Whether there is to be no further node.
+  bool IsFull() const { return room_ != nullptr && room_->IsEmpty(); }
 
   /// Forgets the nodes that `is_unwanted`, with all below them: their time becomes their caller's
   /// own.
@@ -87,6 +115,7 @@ class CallTree {
     size_t operator()(const Edge& edge) const;
   };
 
+  NodeRoom* const room_;
   std::deque<CallNode> nodes_;
   HashMap<Edge, CallNode*, EdgeHash> far_;  // the children of those that have many
 };

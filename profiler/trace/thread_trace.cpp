@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/trace/thread_trace.h"
 
+#include <new>
 #include <utility>
 
 namespace pystrobe::trace {
@@ -42,7 +43,7 @@ void OffCpu::SyncTo(Ticks now, Nanoseconds cpu) {
   const double off = passed - used - carried_;
   if (off > 0) ticks_ += static_cast<Ticks>(off);
   carried_ = std::max(-off, 0.0);
-  last_ = now;
+  Trust(now);
   last_cpu_ = cpu;
 }
 
@@ -64,6 +65,7 @@ ThreadTrace::ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWat
       last_running_(top_),
       off_cpu_(FlagFor(wishes), SwitchFlag::Available(), TrustFor(wishes, rate), start.at,
                start.cpu, rate),
+      tree_(wishes.room),
       log_(wishes.timeline, start.tid, tree_, start.at),
       limit_(slots.data() + slots.capacity()),
       slots_(std::move(slots)),
@@ -78,8 +80,8 @@ ThreadTrace::ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWat
 void ThreadTrace::BeginRunning(std::span<const RunningCall> running, Ticks begin) {
   for (const auto& [key, frame] : running) {
     if (top_ + 1 == limit_) break;
-    CallNode* const node =
-        tree_.ChildOf(*top_->node, key, [this](Key fresh) { return Admits(fresh); });
+    CallNode* const node = tree_.ChildOf(
+        *top_->node, key, [this](Key fresh) { return !tree_.IsFull() && Admits(fresh); });
     if (node != nullptr) {
       ++node->running;
       *++top_ = {node, begin, off_cpu_.ticks(), kNobody};
@@ -91,9 +93,9 @@ void ThreadTrace::BeginRunning(std::span<const RunningCall> running, Ticks begin
   SetLimit();
 }
 
-void ThreadTrace::SetLimit() {
+ThreadTrace::Slot* ThreadTrace::DepthLimit() {
   const auto room = static_cast<size_t>(slots_end() - last_running_) - 1;
-  limit_ = max_depth_ == 0 || max_depth_ > room ? slots_end() : last_running_ + 1 + max_depth_;
+  return max_depth_ == 0 || max_depth_ > room ? slots_end() : last_running_ + 1 + max_depth_;
 }
 
 void ThreadTrace::EndRunning(const void* frame) {
@@ -113,6 +115,38 @@ bool ThreadTrace::AdmitsNew(Key key) {
   return admits;
 }
 
+// What calls it is the interpreter, which no exception of C++ may go through.
+CallNode* ThreadTrace::Push(Key key) {
+  try {
+    return PushOrThrow(key);
+  } catch (const std::bad_alloc&) {
+    lacked_memory_ = true;
+    return nullptr;
+  }
+}
+
+CallNode* ThreadTrace::PushOrThrow(Key key) {
+  Slot* const slot = top_ + 1;
+  if (slot == limit_) return PushTooDeep(key);
+  const bool is_full = tree_.IsFull();
+  CallNode* const node = tree_.ChildOf(
+      *top_->node, key, [this, is_full](Key fresh) { return !is_full && Admits(fresh); });
+  if (node == nullptr) return is_full ? PushTooDeep(key) : nullptr;
+  Ticks now = TickClock::Now();
+  off_cpu_.Follow(now);
+  *slot = {node, now, off_cpu_.ticks(), key};
+  top_ = slot;
+  if (log_.IsOn()) log_.Enter(*node, now);
+  return node;
+}
+
+bool ThreadTrace::LeaveTop() {
+  Ticks now = TickClock::Now();
+  off_cpu_.Follow(now);
+  EndSlot(*top_--, now);
+  return true;
+}
+
 // No clock is read: its time is that of the innermost slot.
 CallNode* ThreadTrace::PushTooDeep(Key key) {
   bool is_new = false;
@@ -123,8 +157,10 @@ CallNode* ThreadTrace::PushTooDeep(Key key) {
       });
   if (function == nullptr) return nullptr;
   if (is_new) function->running = watch_.IsOfTheProgram(key) ? 0 : 1;  // a mark, no more
-  // Leave is not to take the end of a function's deeper call for that of this one.
+  // Leave is not to take the end of a function's deeper call for that of this one, nor is a deeper
+  // call to be one of this one's.
   if (beyond_ == 0) top_->key = kNobody;
+  limit_ = top_ + 1;
   if (Slot* const slot = SlotTooDeep(beyond_); slot != nullptr) slot->key = key;
   ++beyond_;
   return function->running == 0 ? &too_deep_ : &not_counted_;
@@ -151,13 +187,23 @@ bool ThreadTrace::LeaveTooDeep(Key key) {
 void ThreadTrace::EndTooDeep(size_t left) {
   beyond_ = left;
   if (left > 0) return;
-  top_->node->left_out += std::exchange(too_deep_.calls, 0);
+  CountTooDeep();
   if (top_ > last_running_) top_->key = top_->node->key;
+  SetLimit();
+}
+
+void ThreadTrace::CountTooDeep() {
+  const uint64_t calls = std::exchange(too_deep_.calls, 0);
+  if (top_ + 1 == DepthLimit()) {
+    top_->node->left_out += calls;
+  } else {
+    unplaced_ += calls;
+  }
 }
 
 void ThreadTrace::LeaveDownTo(Slot* slot, Ticks now) {
   if (beyond_ > 0) EndTooDeep(0);
-  for (; top_ >= slot; --top_) Charge(*top_, now);
+  for (; top_ >= slot; --top_) EndSlot(*top_, now);
   if (top_ >= last_running_) return;
   last_running_ = top_;
   SetLimit();
@@ -220,10 +266,10 @@ void ThreadTrace::BeginStack(const void* stack, std::span<const RunningCall> run
 Ticks ThreadTrace::LeaveStack() {
   Ticks now = TickClock::Now();
   off_cpu_.Follow(now);
-  if (beyond_ > 0) top_->node->left_out += std::exchange(too_deep_.calls, 0);
+  if (beyond_ > 0) CountTooDeep();
   Slot* const first = slots_.data() + 1;
   Slot* const end = std::min(top_ + 1 + beyond_, slots_end());
-  for (const Slot* slot = top_; slot >= first; --slot) Charge(*slot, now);
+  for (const Slot* slot = top_; slot >= first; --slot) EndSlot(*slot, now);
   if (end > first || !running_.empty()) {
     other_stacks_.insert_or_assign(
         stack_, Stack{{first, end}, top_, last_running_, std::exchange(running_, {}), beyond_});
@@ -235,7 +281,12 @@ Ticks ThreadTrace::LeaveStack() {
 }
 
 void ThreadTrace::BeginLife(Key key, const void* frame) {
-  if (top_->key == key) lives_.insert_or_assign(frame, Life{top_->node, top_->begin});
+  if (top_->key != key) return;
+  try {
+    lives_.insert_or_assign(frame, Life{top_->node, top_->begin});
+  } catch (const std::bad_alloc&) {
+    lacked_memory_ = true;
+  }
 }
 
 void ThreadTrace::EndLife(Key key, const void* frame) {

@@ -50,11 +50,15 @@ class OffCpu {
   /// `cpu`: what the thread had used at `now`. `trust`: so long a flag that is set is believed.
   OffCpu(SwitchFlag flag, bool has_flag, Ticks trust, Ticks now, Nanoseconds cpu,
          const TickRate& rate)
-      : flag_(flag), has_flag_(has_flag), rate_(&rate), trust_(trust), last_(now), last_cpu_(cpu) {}
+      : flag_(flag), has_flag_(has_flag), rate_(&rate), trust_(trust), last_cpu_(cpu) {
+    Trust(now);
+  }
 
+  /// Whether ticks() is that of `now`, without another look at the kernel's clock.
+  bool IsKnownAt(Ticks now) const { return flag_.IsSet() && now <= trusted_until_; }
   /// Brings ticks() up to `now`, which it may move to a later moment.
   void Follow(Ticks& now) {
-    if (!flag_.IsSet() || now - last_ > trust_) [[unlikely]]
+    if (!IsKnownAt(now)) [[unlikely]]
       now = Look(now);
   }
   /// Time without a CPU, since the beginning. As of the last Follow or SyncTo.
@@ -65,13 +69,18 @@ class OffCpu {
 
  private:
   Ticks Look(Ticks now);
+  void Trust(Ticks now) {
+    last_ = now;
+    trusted_until_ = now + std::min(trust_, ~now);
+  }
 
   SwitchFlag flag_;
   bool has_flag_;
   const TickRate* rate_;
   Ticks trust_;
   Ticks ticks_ = 0;
-  Ticks last_;  // when it was last known
+  Ticks last_ = 0;  // when it was last known
+  Ticks trusted_until_ = 0;
   Nanoseconds last_cpu_;
   double carried_ = 0;  // CPU time, in ticks, beyond what had passed by then
   uint64_t looks_ = 0;
@@ -89,7 +98,8 @@ struct TraceWishes {
   /// So many calls within each other are recorded, not counting those that had begun before the
   /// tracing did. 0: as many as there is room for.
   size_t max_depth = 0;
-  bool cpu_time = true;  ///< false: no clock of it is read; the tree has none
+  bool cpu_time = true;      ///< false: no clock of it is read; the tree has none
+  NodeRoom* room = nullptr;  ///< of the tree. What goes another way once it is full is left out
 };
 
 /// Where a traced thread begins.
@@ -117,23 +127,43 @@ class ThreadTrace {
 
   /// A call begins. False: the function is not traced.
   bool Enter(Key key) {
+    if (EnterAgain(key)) [[likely]]
+      return true;
     CallNode* const node = Push(key);
-    if (node == nullptr) [[unlikely]]
-      return false;
-    node->calls++;
+    if (node == nullptr) return false;
+    ++node->calls;
     return true;
   }
   /// A generator or a coroutine goes on, which was counted when it began.
-  bool Resume(Key key) { return Push(key) != nullptr; }
+  bool Resume(Key key) { return ResumeAgain(key) || Push(key) != nullptr; }
   /// What was entered last ends, or a generator waits. Calls above it that end unnoticed end with
   /// it; one that was never entered is passed over. False: the function is not traced.
   bool Leave(Key key) {
+    if (LeaveAgain(key)) [[likely]]
+      return true;
+    return top_->key == key ? LeaveTop() : LeaveOutOfOrder(key);
+  }
+
+  /// As these, where it is as it is most often: it was called from there before, no other function
+  /// was since, and the thread has kept its CPU. They call nothing. False: it is not, or nobody
+  /// knows, and nothing was done.
+  bool EnterAgain(Key key) {
+    CallNode* const node = PushAgain(key);
+    if (node == nullptr) [[unlikely]]
+      return false;
+    ++node->calls;
+    return true;
+  }
+  bool ResumeAgain(Key key) { return PushAgain(key) != nullptr; }
+  bool LeaveAgain(Key key) {
     Slot* const slot = top_;
-    if (slot->key != key) [[unlikely]]
-      return LeaveOutOfOrder(key);
-    Ticks now = TickClock::Now();
-    off_cpu_.Follow(now);
+    if (slot->key != key || !TickClock::UsesTsc()) [[unlikely]]
+      return false;
+    const Ticks now = TickClock::ReadTsc();
+    if (!off_cpu_.IsKnownAt(now) || !log_.HasRoomAt(now)) [[unlikely]]
+      return false;
     Charge(*slot, now);
+    if (log_.IsOn()) log_.LeaveWithRoom(now);
     top_ = slot - 1;
     return true;
   }
@@ -210,8 +240,13 @@ class ThreadTrace {
   uint64_t clock_looks() const { return off_cpu_.looks(); }
   /// Calls that began deeper than was wanted, or kMostDepth, of what is in the tree. After End.
   uint64_t left_out() const;
+  /// Calls that went another way than those that the tree had when it was full.
+  uint64_t unplaced() const { return unplaced_; }
   /// Ends of what was never entered.
   uint64_t unmatched() const { return unmatched_; }
+  /// There was no memory for some calls: they are not in the tree, and what ended with them may
+  /// have been taken for others.
+  bool lacked_memory() const { return lacked_memory_; }
 
  private:
   struct Slot {
@@ -224,30 +259,33 @@ class ThreadTrace {
   ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWatch& watch,
               const TickRate& rate, const TraceWishes& wishes);
 
-  // nullptr: it is not traced.
-  CallNode* Push(Key key) {
+  // nullptr: not that simple.
+  CallNode* PushAgain(Key key) {
     Slot* const slot = top_ + 1;
-    if (slot == limit_) [[unlikely]]
-      return PushTooDeep(key);
-    CallNode* const node =
-        tree_.ChildOf(*top_->node, key, [this](Key fresh) { return Admits(fresh); });
-    if (node == nullptr) [[unlikely]]
+    CallNode* const node = CallTree::ChildAgain(*top_->node, key);
+    if (slot == limit_ || node == nullptr || !TickClock::UsesTsc()) [[unlikely]]
       return nullptr;
-    slot->node = node;
-    slot->key = key;
-    Ticks now = TickClock::Now();
-    off_cpu_.Follow(now);
-    slot->begin = now;
-    slot->off_cpu_before = off_cpu_.ticks();
+    const Ticks now = TickClock::ReadTsc();
+    if (!off_cpu_.IsKnownAt(now) || !log_.HasRoomAt(now)) [[unlikely]]
+      return nullptr;
+    *slot = {node, now, off_cpu_.ticks(), key};
+    if (log_.IsOn()) log_.EnterWithRoom(*node, now);
     top_ = slot;
-    if (log_.IsOn()) log_.Enter(*node, now);
     return node;
   }
+  // nullptr: it is not traced.
+  CallNode* Push(Key key);
+  CallNode* PushOrThrow(Key key);
+  bool LeaveTop();
+  // `slot`, which is open, is no more from now on.
   void Charge(const Slot& slot, Ticks now) {
     const Ticks total = now - slot.begin;
     slot.node->total += total;
     // What is found out in this call may have been before it.
     slot.node->off_cpu += std::min(total, off_cpu_.ticks() - slot.off_cpu_before);
+  }
+  void EndSlot(const Slot& slot, Ticks now) {
+    Charge(slot, now);
     if (log_.IsOn()) log_.Leave(now);
   }
   bool Admits(Key key) { return !IsKnownRefused(key) && AdmitsNew(key); }
@@ -261,11 +299,13 @@ class ThreadTrace {
   }
   CallNode* PushTooDeep(Key key);
   // The slot of a call that is too deep, which has its key and no more; nullptr: there is none.
-  Slot* SlotTooDeep(size_t i) { return limit_ + i < slots_end() ? limit_ + i : nullptr; }
+  Slot* SlotTooDeep(size_t i) { return top_ + 1 + i < slots_end() ? top_ + 1 + i : nullptr; }
   bool IsInnermostTooDeep(Key key);
   bool LeaveTooDeep(Key key);
   void EndTooDeep(size_t left);
-  void SetLimit();
+  void CountTooDeep();
+  Slot* DepthLimit();
+  void SetLimit() { limit_ = beyond_ > 0 ? top_ + 1 : DepthLimit(); }
   Slot* slots_end() { return slots_.data() + slots_.capacity(); }
   bool LeaveOutOfOrder(Key key);
   void LeaveDownTo(Slot* slot, Ticks now);
@@ -317,12 +357,15 @@ class ThreadTrace {
   };
   // Some end untold: their frame's memory is that of another then, sooner or later.
   HashMap<const void*, Life> lives_;
-  // Open calls that are too deep. As long as there are any the innermost slot has nobody's key.
+  // Open calls that are too deep, or for which the tree has no room. As long as there are any the
+  // innermost slot has nobody's key, and the next is the limit.
   size_t beyond_ = 0;
   CallTree functions_too_deep_;  // one below its root for each function that was
   CallNode too_deep_;            // its calls: what began since beyond_ was 0
   CallNode not_counted_;
+  uint64_t unplaced_ = 0;
   uint64_t unmatched_ = 0;
+  bool lacked_memory_ = false;
 };
 
 }  // namespace pystrobe::trace

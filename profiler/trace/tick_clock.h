@@ -20,10 +20,13 @@ using Ticks = uint64_t;
 class TickClock {
  public:
   static Ticks Now() {
-    if (uses_tsc_) [[likely]]
-      return __rdtsc();
+    if (UsesTsc()) [[likely]]
+      return ReadTsc();
     return static_cast<Ticks>(MonotonicNow().count());
   }
+  /// Whether ReadTsc is Now.
+  static bool UsesTsc() { return uses_tsc_; }
+  static Ticks ReadTsc() { return __rdtsc(); }
   /// "TSC" or "CLOCK_MONOTONIC".
   static const char* Name() { return uses_tsc_ ? "TSC" : "CLOCK_MONOTONIC"; }
 

@@ -86,10 +86,19 @@ std::vector<std::string> WhatIsMissing(const TraceSession& session, const std::s
     missing.push_back(fmt::format("there was no memory to trace {}",
                                   refused == 1 ? "a thread" : fmt::format("{} threads", refused)));
   }
+  if (session.lacked_memory()) {
+    missing.push_back("there was no memory for some calls: neither counts nor times are whole");
+  }
   const uint64_t too_deep = session.max_depth() == 0 ? session.left_out() : 0;
   if (too_deep > 0) {
     missing.push_back(fmt::format("{} calls were deeper than {} and count for none", too_deep,
                                   ThreadTrace::kMostDepth));
+  }
+  if (const uint64_t unplaced = session.unplaced(); unplaced > 0) {
+    missing.push_back(fmt::format(
+        "{} calls came by other ways than the first {}, which is all that are kept, and count for "
+        "none: what they took is their caller's (a lower --max-depth makes fewer ways)",
+        unplaced, TraceSession::kMostNodes));
   }
   return missing;
 }

@@ -99,6 +99,17 @@ uint64_t TraceSession::left_out() const {
   return calls;
 }
 
+uint64_t TraceSession::unplaced() const {
+  uint64_t calls = 0;
+  for (const auto& thread : threads_) calls += thread->unplaced();
+  return calls;
+}
+
+bool TraceSession::lacked_memory() const {
+  return lacked_memory_ ||
+         std::ranges::any_of(threads_, [](const auto& thread) { return thread->lacked_memory(); });
+}
+
 void TraceSession::Abandon() {
   stopped_ = true;
   ForgetInChild();

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -35,6 +36,9 @@ struct KnownThread {
 /// [any thread; Stop and what follows it while no thread is in a hook]
 class TraceSession {
  public:
+  /// Nodes of all trees together: 250 MB.
+  static constexpr size_t kMostNodes = size_t{1} << 21;
+
   /// `threads`: those there are now. `watch` outlives the session and must do with several threads
   /// at once where the interpreter has no lock.
   TraceSession(std::vector<KnownThread> threads, KeyWatch& watch);
@@ -73,8 +77,13 @@ class TraceSession {
   size_t refused_threads() const { return refused_.size(); }
   size_t max_depth() const { return wishes_.max_depth; }
   bool has_cpu_time() const { return wishes_.cpu_time; }
-  /// Of all threads: ThreadTrace::left_out.
+  /// Of all threads: ThreadTrace::left_out, and unplaced.
   uint64_t left_out() const;
+  uint64_t unplaced() const;
+  /// Of any thread: ThreadTrace::lacked_memory; or NoteLackOfMemory was called.
+  bool lacked_memory() const;
+  /// A call could not be told of. [any thread]
+  void NoteLackOfMemory() { lacked_memory_ = true; }
 
  private:
   friend struct ThreadExit;
@@ -89,7 +98,8 @@ class TraceSession {
   Ticks end_ = 0;
   bool stopped_ = false;
   KeyWatch& watch_;
-  TraceWishes wishes_;
+  NodeRoom room_{kMostNodes};
+  TraceWishes wishes_{.room = &room_};
   const std::vector<KnownThread> known_;
 
   std::mutex mutex_;
@@ -101,6 +111,7 @@ class TraceSession {
   };
   std::vector<Live> live_;
   std::set<pid_t> refused_;
+  std::atomic<bool> lacked_memory_{false};
 };
 
 }  // namespace pystrobe::trace

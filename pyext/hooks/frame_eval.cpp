@@ -127,9 +127,10 @@ class FrameEvalHooks final : public Hooks {
   Result<void> Install() override {
     PyInterpreterState* const interpreter = PyInterpreterState_Get();
     const _PyFrameEvalFunction now = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-    // What is over ours may call it, or not. Once that has gone ours is back, with what it calls.
+    // What is over ours may call it, or not. Once that has gone ours is back, with what it calls;
+    // or the interpreter's own is, which calls nobody.
     const bool is_back = is_below_another_ && now == &Evaluate;
-    if (is_below_another_ && !is_back) {
+    if (is_below_another_ && !is_back && now != &_PyEval_EvalFrameDefault) {
       return FailWithHint(ErrorCode::kUnsupported, "Use engine=\"setprofile\".",
                           "another frame evaluator was set over that of an earlier trace");
     }

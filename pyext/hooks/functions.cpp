@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pyext/hooks/functions.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <new>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -12,6 +14,7 @@
 
 #include "pyext/hooks/greenlets.h"
 #include "pyext/hooks/held_error.h"
+#include "pyext/hooks/hooks.h"
 
 namespace pystrobe::hooks {
 namespace {
@@ -89,6 +92,12 @@ std::string OwnerOf(const PyCFunctionObject& function) {
   return TypeThatHas(function.m_ml, type)->tp_name;
 }
 
+// Else it was allocated (pybind11), and goes with its function.
+bool IsOfALibrary(const void* definition) {
+  Dl_info library;
+  return dladdr(definition, &library) != 0;
+}
+
 std::string NameOfCallable(PyObject* callable) {
   std::string owner, name;
   if (PyCFunction_Check(callable)) {
@@ -114,19 +123,24 @@ Functions::~Functions() {
 }
 
 trace::Key Functions::KeyOfCallable(PyObject* callable, trace::ThreadTrace& trace) {
-  const void* key = nullptr;
-  PyObject* kept = nullptr;
-  if (PyCFunction_Check(callable)) {
+  trace::Key key = QuickKeyOfCallable(callable);
+  const bool has_definition = key != nullptr || PyCFunction_Check(callable);
+  if (key == nullptr && has_definition) {
     key = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
-  } else if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
-    key = reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
-  } else {
-    kept = PyType_Check(callable) ? callable : reinterpret_cast<PyObject*>(Py_TYPE(callable));
-    key = kept;
+  } else if (!has_definition) {
+    key = PyType_Check(callable) ? callable : reinterpret_cast<PyObject*>(Py_TYPE(callable));
   }
   if (trace.WasMet(key)) [[likely]]
     return key;
-  if (!IsKept(key)) Keep(key, kept, callable);
+  if (!IsKept(key)) {
+    PyObject* const type = static_cast<PyObject*>(const_cast<void*>(key));
+    try {
+      Keep(key, !has_definition ? type : IsOfALibrary(key) ? nullptr : callable, callable);
+    } catch (const std::bad_alloc&) {
+      fed.session->NoteLackOfMemory();
+      return nullptr;
+    }
+  }
   trace.NoteMet(key);
   return key;
 }

@@ -19,7 +19,8 @@
 namespace pystrobe::hooks {
 
 /// Keys are code objects, which are kept alive from the first sight on, and for functions of C
-/// their definitions, of which there is one for all the objects that are made of it. [GIL held;
+/// their definitions, of which there is one for all the objects that are made of it: where that is
+/// part of no library the first such object is kept alive. [GIL held;
 /// several threads at once where there is none]
 class Functions final : public trace::KeyWatch {
  public:
@@ -30,8 +31,19 @@ class Functions final : public trace::KeyWatch {
   ~Functions() override;
 
   static trace::Key KeyOfCode(PyObject* code) { return code; }
+  /// As KeyOfCallable, where it takes no call to know; for what need not have been met. nullptr: it
+  /// does.
+  static trace::Key QuickKeyOfCallable(PyObject* callable) {
+    if (Py_IS_TYPE(callable, &PyCFunction_Type)) {
+      return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+    }
+    if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
+      return reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
+    }
+    return nullptr;
+  }
   /// Of a callable that is no Python function; it is named by what it is the first time. `trace`:
-  /// that of the calling thread, which knows those that it has met.
+  /// that of the calling thread, which knows those that it has met. nullptr: there is no memory.
   trace::Key KeyOfCallable(PyObject* callable, trace::ThreadTrace& trace);
 
   bool Admits(trace::Key key) override;

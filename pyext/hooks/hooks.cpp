@@ -4,6 +4,7 @@
 #include <frameobject.h>
 
 #include <algorithm>
+#include <new>
 #include <vector>
 
 #include "pyext/hooks/greenlets.h"
@@ -33,8 +34,9 @@ std::vector<trace::RunningCall> RunningCalls(Innermost innermost) {
   return running;
 }
 
-trace::ThreadTrace* BeginThread(Innermost innermost) {
-  if (fed.session == nullptr || fed.session->RefusesThisThread()) return nullptr;
+namespace {
+
+trace::ThreadTrace* BeginThreadOrThrow(Innermost innermost) {
   const HeldError held;
   const std::vector<trace::RunningCall> running = RunningCalls(innermost);
   // Which may have had the first event.
@@ -44,6 +46,18 @@ trace::ThreadTrace* BeginThread(Innermost innermost) {
   const void* const stack = StackOf(PyThreadState_Get());
   if (trace != nullptr && stack != nullptr && !trace->GoBackTo(stack)) trace->BeginStack(stack, {});
   return trace;
+}
+
+}  // namespace
+
+trace::ThreadTrace* BeginThread(Innermost innermost) {
+  if (fed.session == nullptr || fed.session->RefusesThisThread()) return nullptr;
+  try {
+    return BeginThreadOrThrow(innermost);
+  } catch (const std::bad_alloc&) {
+    fed.session->NoteLackOfMemory();
+    return nullptr;
+  }
 }
 
 }  // namespace pystrobe::hooks

@@ -96,7 +96,10 @@ bool Waits(PyFrameObject* frame, [[maybe_unused]] const PyCodeObject* code, cons
 void OnFunctionOfC(PyObject* callable, bool begins) {
   trace::ThreadTrace* const trace = CurrentTrace(Innermost::kIsRunning);
   if (trace == nullptr) return;
+  const trace::Key quick = Functions::QuickKeyOfCallable(callable);
+  if (quick != nullptr && (begins ? trace->EnterAgain(quick) : trace->LeaveAgain(quick))) return;
   const trace::Key key = fed.functions->KeyOfCallable(callable, *trace);
+  if (key == nullptr) return;
   static_cast<void>(begins ? trace->Enter(key) : trace->LeaveInnermost(key));
 }
 
@@ -111,37 +114,47 @@ void Follow(PyFrameObject* frame, int what) {
               begins ? Innermost::kBegins : Innermost::kIsRunning, frame);
 }
 
-int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
-  if (state != State::kTells) [[unlikely]] {
+// The frame has it for as long as it is there.
+PyCodeObject* CodeOf(PyFrameObject* frame) {
+  PyCodeObject* const code = PyFrame_GetCode(frame);
+  Py_DECREF(code);
+  return code;
+}
+
+void OnBegin(trace::ThreadTrace& trace, PyFrameObject* frame) {
+  PyCodeObject* const code = CodeOf(frame);
+  const trace::Key key = Functions::KeyOfCode(reinterpret_cast<PyObject*>(code));
+  if (GoesOn(frame, code)) {
+    trace.Resume(key);
+  } else if (trace.Enter(key) && IsCoroutine(code)) {
+    trace.BeginLife(key, FrameOfEvent(frame));
+  }
+}
+
+// `value`: nullptr where it raised.
+void OnEnd(trace::ThreadTrace& trace, PyFrameObject* frame, const PyObject* value) {
+  PyCodeObject* const code = CodeOf(frame);
+  const trace::Key key = Functions::KeyOfCode(reinterpret_cast<PyObject*>(code));
+  if (NeverBegan(frame)) {
+    trace.TakeBack(key);
+    return;
+  }
+  if (IsCoroutine(code) && !Waits(frame, code, value)) trace.EndLife(key, FrameOfEvent(frame));
+  trace.Leave(key);
+}
+
+[[gnu::noinline]] int OnAnyEvent(PyFrameObject* frame, int what, PyObject* argument) {
+  if (state != State::kTells) {
     if (state == State::kSilent) return 0;
     Follow(frame, what);
   }
   switch (what) {
     case PyTrace_CALL:
-    case PyTrace_RETURN: {
-      const bool begins = what == PyTrace_CALL;
-      PyCodeObject* const code = PyFrame_GetCode(frame);
-      const trace::Key key = Functions::KeyOfCode(reinterpret_cast<PyObject*>(code));
-      trace::ThreadTrace* const trace =
-          CurrentTrace(begins ? Innermost::kBegins : Innermost::kIsRunning);
-      if (trace != nullptr) {
-        if (!begins) {
-          if (NeverBegan(frame)) {
-            trace->TakeBack(key);
-          } else {
-            if (IsCoroutine(code) && !Waits(frame, code, argument)) [[unlikely]]
-              trace->EndLife(key, FrameOfEvent(frame));
-            trace->Leave(key);
-          }
-        } else if (GoesOn(frame, code)) {
-          trace->Resume(key);
-        } else if (trace->Enter(key) && IsCoroutine(code)) [[unlikely]] {
-          trace->BeginLife(key, FrameOfEvent(frame));
-        }
-      }
-      Py_DECREF(code);
+      if (auto* const trace = CurrentTrace(Innermost::kBegins)) OnBegin(*trace, frame);
       break;
-    }
+    case PyTrace_RETURN:
+      if (auto* const trace = CurrentTrace(Innermost::kIsRunning)) OnEnd(*trace, frame, argument);
+      break;
     case PyTrace_C_CALL:
       if (with_builtins) OnFunctionOfC(argument, true);
       break;
@@ -153,6 +166,27 @@ int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
       break;
   }
   return 0;
+}
+
+// Whether it is as it is most often, and was told.
+bool TellAgain(PyFrameObject* frame, int what) {
+  trace::ThreadTrace* const trace = trace::current_trace;
+  if (trace == nullptr || state != State::kTells) return false;
+  PyCodeObject* const code = CodeOf(frame);
+  if ((code->co_flags & kGeneratorFlags) != 0) return false;
+  const trace::Key key = Functions::KeyOfCode(reinterpret_cast<PyObject*>(code));
+  return what == PyTrace_CALL ? trace->EnterAgain(key)
+                              : !NeverBegan(frame) && trace->LeaveAgain(key);
+}
+
+int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
+  if (what == PyTrace_CALL || what == PyTrace_RETURN) {
+    if (TellAgain(frame, what)) [[likely]]
+      return 0;
+  } else if (!with_builtins && state == State::kTells) {
+    return 0;
+  }
+  return OnAnyEvent(frame, what, argument);
 }
 
 // The threads that were given our hook, by their states' ids.

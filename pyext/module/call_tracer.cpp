@@ -161,14 +161,22 @@ Result<std::unique_ptr<store::Recorder>> CallTracer::BeginRecording(std::optiona
 }
 
 Result<void> CallTracer::Install() {
-  Result<void> installed;
+  std::optional<Error> refused;
   for (const HooksMaker make : MakersOf(options_.engine, options_.builtins)) {
     hooks_ = make(options_.builtins);
-    installed = hooks_->Install();
-    if (installed) break;
+    const Result<void> installed = hooks_->Install();
+    if (installed) {
+      hooks::AwaitGreenlets(hooks_.get());
+      return {};
+    }
+    const Error& why = installed.error();
+    if (refused) {
+      refused->message += fmt::format("; and by {}: {}", hooks_->name(), why.message);
+    } else {
+      refused = why;
+    }
   }
-  if (installed) hooks::AwaitGreenlets(hooks_.get());
-  return installed;
+  return std::unexpected(*std::move(refused));
 }
 
 void CallTracer::Stop() {
@@ -266,22 +274,23 @@ std::unique_ptr<Recording> CallTracer::MakeRecording(double ns_per_call, std::op
   ScopedFd made;
   if (options_.timeline) {
     if (recorder_ != nullptr) recorded_ = Record(std::move(recorder_), ns_per_call);
-    made = ValueOrRaise(FileFor(recorded_.get(), options_.timeline));
+    if (!recorded_) Raise(recorded_.error());
+    made = ValueOrRaise(FileFor(recorded_->get(), options_.timeline));
   } else {
-    made = Record(ValueOrRaise(BeginRecording(fd)), ns_per_call);
+    made = ValueOrRaise(Record(ValueOrRaise(BeginRecording(fd)), ns_per_call));
   }
   return ValueOrRaise(Recording::Open(std::move(made), "the recording"));
 }
 
-ScopedFd CallTracer::Record(std::unique_ptr<store::Recorder> recorder, double ns_per_call) {
+Result<ScopedFd> CallTracer::Record(std::unique_ptr<store::Recorder> recorder, double ns_per_call) {
   if (gpu_) {
-    if (auto done = AppendWork(*gpu_, *recorder); !done) Raise(done.error());
+    if (auto done = AppendWork(*gpu_, *recorder); !done) return std::unexpected(done.error());
   }
   const auto done = trace::RecordTrace(
       *session_, {engine(), ns_per_call, trouble_},
       [this](trace::Key key) -> const trace::FunctionFacts& { return functions_->FactsOf(key); },
       [this](pid_t tid) { return NameOfThread(tid); }, *recorder, timeline_.get());
-  if (!done) Raise(done.error());
+  if (!done) return std::unexpected(done.error());
   if (const auto& failure = recorder->failure()) moved_because_ = failure->message;
   whole_ = recorder->whole();
   return recorder->TakeFd();

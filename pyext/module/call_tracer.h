@@ -74,7 +74,7 @@ class CallTracer : private trace::CallStream::Functions {
   const trace::TraceSession& Ended() const;
   void Hide();
   bool IsHidden(trace::Key key, bool was_running, pid_t tid);
-  ScopedFd Record(std::unique_ptr<store::Recorder> recorder, double ns_per_call);
+  Result<ScopedFd> Record(std::unique_ptr<store::Recorder> recorder, double ns_per_call);
 
   trace::FunctionFacts FactsOf(trace::Key key) override { return functions_->FactsOf(key); }
   bool Hides(const trace::NewNode& node, pid_t tid) override {
@@ -95,7 +95,7 @@ class CallTracer : private trace::CallStream::Functions {
   std::atomic<bool> full_{false};              // the recorder's, which nobody need heed here
   std::unique_ptr<store::Recorder> recorder_;  // of the timeline, until it is recorded
   std::unique_ptr<trace::CallStream> timeline_;
-  ScopedFd recorded_;  // what it is in then
+  Result<ScopedFd> recorded_;  // what it is in then
 };
 
 void DefineCallTracer(pybind11::module_& module);

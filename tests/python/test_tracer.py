@@ -423,6 +423,36 @@ print(json.dumps([found(tracer, COUNTS), COUNTS]))
     assert len(true) > (500 if way.engine == "monitoring" else 100)
 
 
+@each_but_frame_eval
+def test_a_function_of_c_that_is_of_no_library_is_kept_as_long_as_its_calls(way: Way) -> None:
+    """As pybind11 makes them: what tells one from another would be that of the next."""
+    said = told(
+        way,
+        """
+import ctypes, gc, weakref
+class Definition(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("method", ctypes.c_void_p), ("flags", ctypes.c_int),
+                ("text", ctypes.c_char_p)]
+make = ctypes.pythonapi.PyCFunction_NewEx
+make.restype = ctypes.py_object
+make.argtypes = [ctypes.POINTER(Definition), ctypes.py_object, ctypes.py_object]
+get_item = ctypes.cast(ctypes.pythonapi.PyObject_GetItem, ctypes.c_void_p).value
+definition = Definition(b"ours", get_item, 8, None)  # METH_O
+functions = [make(definition, {0: 1}, None)]
+there = weakref.ref(functions[0])
+def work():
+    return functions[0](0) + functions[0](0)
+tracer = traced(work, builtins=True)
+functions.clear()
+kept = [found(tracer, ["ours"])["ours"], there() is not None]
+del tracer
+gc.collect()
+print(json.dumps([*kept, there() is None]))
+""",
+    )
+    assert said == [2, True, True]
+
+
 @each_engine
 def test_every_file_has_the_calls(way: Way, tmp_path: Path) -> None:
     names = ["work.pstats", "work.html", "work.strobe", "work.pb.gz", "work.collapsed"]

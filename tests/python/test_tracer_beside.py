@@ -81,6 +81,29 @@ print(json.dumps(errors))
         assert f"has the hook of a thread (sys.setprofile): {holder}" in error
 
 
+@each_monitoring
+def test_where_no_engine_is_free_each_tells_who_has_it(way: Way) -> None:
+    said = told(
+        way,
+        """
+import sys
+for tool in (2, 3, 4):
+    sys.monitoring.use_tool_id(tool, f"holder {tool}")
+def holds(frame, event, argument):
+    pass
+sys.setprofile(holds)
+ENGINE = "auto"
+try:
+    traced(lambda: None)
+except pystrobe.Error as error:
+    sys.setprofile(None)
+    print(json.dumps(str(error)))
+""",
+    )
+    assert "are taken: holder 2, holder 3, holder 4; and by PyEval_SetProfile: another" in said
+    assert "__main__.holds" in said
+
+
 # --- evaluators of frames ---
 
 EVALUATOR = """
@@ -105,9 +128,14 @@ static PyObject* TakeAway(PyObject* self, PyObject* none) {
   _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), before);
   Py_RETURN_NONE;
 }
+static PyObject* Reset(PyObject* self, PyObject* none) {
+  _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), _PyEval_EvalFrameDefault);
+  Py_RETURN_NONE;
+}
 static PyObject* Count(PyObject* self, PyObject* none) { return PyLong_FromLong(evaluated); }
 static PyMethodDef functions[] = {{"set", Set, METH_NOARGS, 0},
                                   {"take_away", TakeAway, METH_NOARGS, 0},
+                                  {"reset", Reset, METH_NOARGS, 0},
                                   {"count", Count, METH_NOARGS, 0},
                                   {0}};
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, "evaluator", 0, -1, functions};
@@ -185,6 +213,26 @@ print(json.dumps([calls_and_evaluated(work), calls_and_evaluated(work)]))
 """,
     )
     assert said == [[177 + 2 * 5, True, ""]] * 2
+
+
+@each_frame_eval
+def test_once_the_interpreter_evaluates_itself_again_so_do_we(way: Way, evaluators: Path) -> None:
+    said = with_evaluator(
+        way,
+        evaluators,
+        f"""{FIB}
+def work():
+    evaluator.set()
+    fib(10)
+calls_and_evaluated(work)
+evaluator.reset()
+again = calls_and_evaluated(lambda: fib(10))
+evaluator.set()
+last = calls_and_evaluated(lambda: fib(10))
+print(json.dumps([again, last]))
+""",
+    )
+    assert said == [[177, False, ""], [177, True, ""]]
 
 
 @each_frame_eval

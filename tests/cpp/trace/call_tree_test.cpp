@@ -29,6 +29,26 @@ TEST(CallTree, AFunctionHasOneNodeForEachWayToIt) {
   EXPECT_EQ(made, (std::vector{KeyOf(0), KeyOf(1), KeyOf(1)}));
 }
 
+TEST(CallTree, WhatComesInTheSameOrderAgainIsExpected) {
+  CallTree tree;
+  const auto admit = [](Key) { return true; };
+  CallNode& root = tree.root();
+  EXPECT_EQ(CallTree::ChildAgain(root, KeyOf(0)), nullptr);
+  std::vector<CallNode*> loop;
+  for (size_t i = 0; i < 3; ++i) loop.push_back(tree.ChildOf(root, KeyOf(i), admit));
+  EXPECT_EQ(CallTree::ChildAgain(root, KeyOf(0)), nullptr) << "that the loop begins again";
+  tree.ChildOf(root, KeyOf(0), admit);
+  for (int round = 0; round < 2; ++round) {
+    for (const size_t i : {1U, 2U, 0U}) {
+      EXPECT_EQ(CallTree::ChildAgain(root, KeyOf(i)), loop[i]);
+      EXPECT_EQ(CallTree::ChildAgain(root, KeyOf(i)), loop[i]) << "and the last one";
+    }
+  }
+  EXPECT_EQ(CallTree::ChildAgain(root, KeyOf(2)), nullptr);
+  EXPECT_EQ(CallTree::ChildAgain(root, KeyOf(7)), nullptr);
+  EXPECT_EQ(CallTree::ChildAgain(root, KeyOf(0)), loop[0]) << "nor was anything entered";
+}
+
 TEST(CallTree, WhatIsNotAdmittedHasNoNode) {
   CallTree tree;
   EXPECT_EQ(tree.ChildOf(tree.root(), KeyOf(0), [](Key) { return false; }), nullptr);

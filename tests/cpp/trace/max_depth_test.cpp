@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls that are deeper than was asked for.
+// Calls that are deeper than was asked for, or that the tree has no room for.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -20,6 +20,7 @@ namespace pystrobe::trace {
 namespace {
 
 using Path = std::vector<Key>;
+constexpr size_t kAmpleRoom = 1'000'000;
 
 class SomeKeys : public KeyWatch {
  public:
@@ -33,9 +34,11 @@ class SomeKeys : public KeyWatch {
 /// The trace of the thread that makes it.
 class Limited {
  public:
-  explicit Limited(size_t max_depth, const std::vector<RunningCall>& running = {})
-      : trace_(*ThreadTrace::Begin({gettid(), TickClock::Now(), ThreadCpuNow()}, running, watch_,
-                                   rate_, {.max_depth = max_depth})) {}
+  explicit Limited(size_t max_depth, const std::vector<RunningCall>& running = {},
+                   size_t room = kAmpleRoom)
+      : room_(room),
+        trace_(*ThreadTrace::Begin({gettid(), TickClock::Now(), ThreadCpuNow()}, running, watch_,
+                                   rate_, {.max_depth = max_depth, .room = &room_})) {}
   ThreadTrace* operator->() { return trace_.get(); }
   SomeKeys& watch() { return watch_; }
   Nanoseconds Time(Ticks ticks) const { return rate_.ToTime(ticks); }
@@ -67,6 +70,7 @@ class Limited {
 
   SomeKeys watch_;
   TickRate rate_ = TickRate::Measure();
+  NodeRoom room_;
   std::unique_ptr<ThreadTrace> trace_;
 };
 
@@ -77,9 +81,9 @@ void GoTo(ThreadTrace& trace, const void* stack) {
 // Any calls that a program can make, recursive ones and such as end by their caller's end, against
 // counting them with a stack, or with several by turns.
 void ExpectToCountAsStacksDo(Limited& trace, size_t depth, std::vector<Path> stacks,
-                             std::mt19937& random) {
+                             std::mt19937& random, size_t room = kAmpleRoom) {
   std::map<Path, uint64_t> expected, left_out;
-  uint64_t all_left_out = 0;
+  uint64_t all_left_out = 0, unplaced = 0;
   size_t on = 0;
   GoTo(*trace.operator->(), &stacks[on]);
   for (int step = 0; step < 2000; ++step) {
@@ -97,10 +101,15 @@ void ExpectToCountAsStacksDo(Limited& trace, size_t depth, std::vector<Path> sta
       trace->Leave(key);
     } else {
       stack.push_back(KeyOf(random() % 6));
-      if (stack.size() <= depth) {
-        ++expected[stack];
+      const Path path(stack.begin(),
+                      stack.begin() + static_cast<std::ptrdiff_t>(std::min(depth, stack.size())));
+      const bool has_place = expected.contains(path) || expected.size() < room;
+      if (!has_place) {
+        ++unplaced;
+      } else if (stack.size() <= depth) {
+        ++expected[path];
       } else {
-        ++left_out[Path(stack.begin(), stack.begin() + static_cast<std::ptrdiff_t>(depth))];
+        ++left_out[path];
         ++all_left_out;
       }
       trace->Enter(stack.back());
@@ -110,6 +119,7 @@ void ExpectToCountAsStacksDo(Limited& trace, size_t depth, std::vector<Path> sta
   trace.End();
   EXPECT_EQ(trace.Calls(), expected);
   EXPECT_EQ(trace->left_out(), all_left_out);
+  EXPECT_EQ(trace->unplaced(), unplaced);
   for (const auto& [path, calls] : left_out) EXPECT_EQ(trace.NodeAt(path)->left_out, calls);
   EXPECT_EQ(trace->unmatched(), 0U);
 }
@@ -120,6 +130,56 @@ TEST(MaxDepth, CountsAsAStackDoes) {
     Limited trace(1 + round % 5);
     ExpectToCountAsStacksDo(trace, 1 + round % 5, std::vector<Path>(1), random);
   }
+}
+
+TEST(FullTree, CountsAsAStackDoes) {
+  std::mt19937 random(1);
+  for (size_t round = 0; round < 60; ++round) {
+    const size_t depth = round % 2 == 0 ? 2000 : 3, room = 1 + round;
+    Limited trace(depth, {}, room);
+    ExpectToCountAsStacksDo(trace, depth, std::vector<Path>(1), random, room);
+  }
+}
+
+TEST(FullTree, CountsAsSeveralStacksDo) {
+  std::mt19937 random(1);
+  for (size_t round = 0; round < 60; ++round) {
+    const size_t depth = round % 2 == 0 ? 2000 : 3, room = 1 + round;
+    Limited trace(depth, {}, room);
+    ExpectToCountAsStacksDo(trace, depth, std::vector<Path>(4), random, room);
+  }
+}
+
+// Time of calls that have no place is their caller's, and what ends is found again.
+TEST(FullTree, LeavesTimeToTheCaller) {
+  Limited trace(0, {}, 1);
+  trace->Enter(KeyOf(1));
+  for (int i = 0; i < 3; ++i) {
+    trace->Enter(KeyOf(2));
+    trace->Enter(KeyOf(1));  // nor is this one the outer one's
+    trace->Leave(KeyOf(1));
+    trace->Leave(KeyOf(2));
+  }
+  trace->Leave(KeyOf(1));
+  trace->Enter(KeyOf(1));
+  trace->Leave(KeyOf(1));
+  trace.End();
+  EXPECT_EQ(trace.Calls(), (std::map<Path, uint64_t>{{{KeyOf(1)}, 2}}));
+  EXPECT_EQ(trace->unplaced(), 6U);
+  EXPECT_EQ(trace->left_out(), 0U);
+  const CallNode* const outer = trace.NodeAt({KeyOf(1)});
+  EXPECT_EQ(outer->self(), outer->total);
+}
+
+// What runs when the tracing begins and has no place leaves its own calls to whom it was called by.
+TEST(FullTree, PassesOverWhatRuns) {
+  Limited trace(0, {{KeyOf(1), nullptr}, {KeyOf(2), nullptr}}, 1);
+  trace->Enter(KeyOf(3));
+  trace->Leave(KeyOf(3));
+  trace.End();
+  EXPECT_EQ(trace->unplaced(), 1U);
+  ASSERT_NE(trace.NodeAt({KeyOf(1)}), nullptr);
+  EXPECT_EQ(trace.NodeAt({KeyOf(1), KeyOf(2)}), nullptr);
 }
 
 TEST(MaxDepth, CountsAsSeveralStacksDo) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <map>
+#include <new>
 #include <random>
 #include <thread>
 #include <vector>
@@ -190,6 +191,30 @@ TEST(ThreadTrace, WhatRanBeforeEndsUntoldOnceItsCallerGoesOn) {
   EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(7)})->calls, 1U);
   EXPECT_EQ(trace.NodeAt({KeyOf(8)})->calls, 2U);
   EXPECT_EQ(trace.NodeAt({KeyOf(0), KeyOf(1), KeyOf(2)})->running, 1U);
+}
+
+// The interpreter, which calls the hooks, knows nothing of exceptions.
+TEST(ThreadTrace, TellsOfALackOfMemoryAndGoesOn) {
+  class Lacking : public KeyWatch {
+   public:
+    bool Admits(Key key) override {
+      if (key == KeyOf(1)) throw std::bad_alloc();
+      return true;
+    }
+    bool IsRefused(Key) override { return false; }
+  };
+  Lacking watch;
+  const TickRate rate = TickRate::Measure();
+  const auto trace =
+      *ThreadTrace::Begin({gettid(), TickClock::Now(), ThreadCpuNow()}, {}, watch, rate);
+  EXPECT_TRUE(trace->Enter(KeyOf(0)));
+  EXPECT_FALSE(trace->lacked_memory());
+  EXPECT_FALSE(trace->Enter(KeyOf(1)));
+  EXPECT_TRUE(trace->lacked_memory());
+  EXPECT_TRUE(trace->Enter(KeyOf(2)));
+  EXPECT_TRUE(trace->Leave(KeyOf(2)));
+  EXPECT_TRUE(trace->Leave(KeyOf(0)));
+  EXPECT_EQ(trace->depth(), 0U);
 }
 
 TEST(ThreadTrace, CountsWhatIsEnteredAndNotWhatGoesOn) {

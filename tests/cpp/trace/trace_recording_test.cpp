@@ -131,5 +131,44 @@ TEST(TraceRecording, TellsWhatWasTooDeepOfWhatIsInIt) {
   EXPECT_EQ(kept.ended.lost, 0U) << "it was asked for";
 }
 
+class QualityAlone : public RecordingSink {
+ public:
+  Result<void> Begin(const Metadata&) override { return {}; }
+  Result<void> Append(const Tables&, std::span<const Sample>, const Quality&) override {
+    return {};
+  }
+  Result<void> Finish(const Tables&, const Quality& quality) override {
+    ended = quality;
+    return {};
+  }
+  Quality ended;
+};
+
+// Every way of so many turns, and all that they begin with.
+void GoEveryWay(ThreadTrace& trace, int turns) {
+  if (turns == 0) return;
+  for (const char turn : {'a', 'b'}) {
+    trace.Enter(KeyNamed(turn));
+    GoEveryWay(trace, turns - 1);
+    trace.Leave(KeyNamed(turn));
+  }
+}
+
+TEST(TraceRecording, TellsWhatCameByMoreWaysThanAreKept) {
+  AllKeys watch;
+  TraceSession session({}, watch);
+  GoEveryWay(*session.BeginThread({}), 21);
+  session.Stop();
+  QualityAlone kept;
+  ASSERT_TRUE(RecordAllButC(session, {"a test", 10.0, ""}, kept));
+  constexpr size_t kWays = (size_t{2} << 21) - 2;
+  EXPECT_EQ(kept.ended.taken, TraceSession::kMostNodes);
+  EXPECT_EQ(kept.ended.lost, 1U);
+  EXPECT_NE(kept.ended.cpu_source.find(std::to_string(kWays - TraceSession::kMostNodes) +
+                                       " calls came by other ways than the first 2097152"),
+            std::string::npos)
+      << kept.ended.cpu_source;
+}
+
 }  // namespace
 }  // namespace pystrobe::trace
