@@ -36,8 +36,8 @@ struct KnownThread {
 /// [any thread; Stop and what follows it while no thread is in a hook]
 class TraceSession {
  public:
-  /// Nodes of all trees together: 250 MB.
-  static constexpr size_t kMostNodes = size_t{1} << 21;
+  /// Nodes of all trees together: 120 MB.
+  static constexpr size_t kMostNodes = size_t{1} << 20;
 
   /// `threads`: those there are now. `watch` outlives the session and must do with several threads
   /// at once where the interpreter has no lock.

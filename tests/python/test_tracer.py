@@ -272,29 +272,33 @@ print(json.dumps({
 
 @each_engine
 def test_times_are_elapsed_and_of_the_cpu(way: Way) -> None:
+    """No more than passes around the calls, and no less than within them."""
     said = told(
         way,
         """
+TIMES = {name: [0, 0, 0, 0] for name in ("burn50", "burn20", "nap50")}
+def timed(name, first, work):
+    wall, cpu = time.perf_counter(), time.thread_time()
+    work()
+    cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
+    TIMES[name][first] += wall
+    TIMES[name][first + 1] += cpu
+def burn50(): timed("burn50", 0, lambda: spin(0.05))
+def burn20(): timed("burn20", 0, lambda: spin(0.02))
+def nap50(): timed("nap50", 0, lambda: time.sleep(0.05))
 def program():
-    global used, told_wall
-    begin, cpu = time.perf_counter(), time.thread_time()
-    told_wall = work(4)
-    used = time.thread_time() - cpu
-tracer = traced(program)
-rows = {row.function: row for row in tracer.stats()}
-print(json.dumps({"wall": told_wall, "used": used,
-    "total": {name: rows[name].total for name in told_wall},
-    "cpu": {name: rows[name].total_cpu for name in told_wall},
-    "program": rows["program"].total_cpu,
-    }))
+    for _ in range(4):
+        for function in (burn50, burn20, nap50):
+            timed(function.__name__, 2, function)
+rows = {row.function: row for row in traced(program).stats()}
+print(json.dumps([[*TIMES[name], rows[name].total, rows[name].total_cpu] for name in TIMES]))
 """,
     )
-    for name, seconds in said["wall"].items():
-        assert said["total"][name] == pytest.approx(seconds, rel=0.01), name
-    for name in ("burn50", "burn30", "burn20"):
-        assert said["cpu"][name] == pytest.approx(4 * int(name[4:]) / 1000, rel=0.02), name
-    assert said["cpu"]["nap"] < 0.01
-    assert said["program"] == pytest.approx(said["used"], rel=0.005)
+    for wall_within, cpu_within, wall_around, cpu_around, wall, cpu in said:
+        assert wall_within <= wall * 1.0001
+        assert wall <= wall_around * 1.0001
+        # What a hypervisor takes is found within a millisecond, so it may be in the next call.
+        assert cpu_within - 0.004 <= cpu <= cpu_around + 0.004
 
 
 @each_engine
@@ -307,15 +311,18 @@ def down(n):
         down(n - 1)
     else:
         spin(0.05)
+begin = time.perf_counter()
 tracer = traced(lambda: down(20))
+elapsed = time.perf_counter() - begin
 row = next(row for row in tracer.stats() if row.function == "down")
 print(json.dumps({"calls": row.calls, "recursive": row.recursive_calls, "total": row.total,
+    "elapsed": elapsed,
     "callers": {one.function: one.calls for one in row.callers}}))
 """,
     )
     assert (said["calls"], said["recursive"]) == (21, 20)
     assert said["callers"] == {"<lambda>": 1, "down": 20}
-    assert 0.05 <= said["total"] < 0.5
+    assert 0.05 <= said["total"] <= said["elapsed"]
 
 
 @each_but_frame_eval

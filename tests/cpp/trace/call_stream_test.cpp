@@ -291,8 +291,8 @@ TEST(CallStream, WhatAThreadDidLongAgoIsWrittenWithItsNextCall) {
   trace.Enter(KeyNamed('a'));
   usleep(1'500'000);
   trace.Enter(KeyNamed('b'));
-  usleep(500'000);
   // Nothing is stopped yet, and the chunk is nowhere near full.
+  for (int i = 0; i < 10'000 && slow.taken < 2; ++i) usleep(1000);
   EXPECT_EQ(slow.taken, 2U);
   ASSERT_TRUE(streamed.Stop());
 }
