@@ -187,6 +187,28 @@ class FrameEvalHooks final : public Hooks {
   std::string rest_refused_;     // why it could not
 };
 
+PyObject* EvaluateAlone(PyThreadState* thread, EvalFrame* frame, int throws) {
+  return _PyEval_EvalFrameDefault(thread, frame, throws);
+}
+
+class EmptyHooks final : public Hooks {
+ public:
+  const char* name() const override { return "frame evaluation"; }
+  Result<void> Install() override { return Set(&EvaluateAlone, &_PyEval_EvalFrameDefault); }
+  Result<void> Remove() override { return Set(&_PyEval_EvalFrameDefault, &EvaluateAlone); }
+  void FollowStacks() override {}
+
+ private:
+  static Result<void> Set(_PyFrameEvalFunction to, _PyFrameEvalFunction from) {
+    PyInterpreterState* const interpreter = PyInterpreterState_Get();
+    if (_PyInterpreterState_GetEvalFrameFunc(interpreter) != from) {
+      return Fail(ErrorCode::kUnsupported, "another frame evaluator is set");
+    }
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, to);
+    return {};
+  }
+};
+
 [[gnu::cold, gnu::noinline]] void GoOnWithoutStack() { installed->GoOnBySetProfile(); }
 
 }  // namespace
@@ -203,6 +225,8 @@ bool HasFrameEval() {
 }
 
 std::unique_ptr<Hooks> MakeFrameEvalHooks() { return std::make_unique<FrameEvalHooks>(); }
+
+std::unique_ptr<Hooks> MakeEmptyHooks() { return std::make_unique<EmptyHooks>(); }
 
 }  // namespace pystrobe::hooks
 

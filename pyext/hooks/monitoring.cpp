@@ -137,7 +137,7 @@ struct Event {
   vectorcallfunc callback;
 };
 template <Follows kFollows>
-constexpr std::array kEventsWhich = {
+constexpr std::array<Event, 9> kEventsWhich = {
     Event{"PY_START", &On<&BeginAgain, &Begin, Innermost::kBegins, MayDisable::kYes, kFollows>},
     Event{"PY_RESUME",
           &On<&Trace::ResumeAgain, &Trace::Resume, Innermost::kBegins, MayDisable::kYes, kFollows>},
@@ -152,9 +152,21 @@ constexpr std::array kEventsWhich = {
     Event{"C_RETURN", &OnCallEnd<kFollows>},
     Event{"C_RAISE", &OnCallEnd<kFollows>},
 };
-constexpr auto& kEvents = kEventsWhich<Follows::kNo>;
-constexpr auto& kFollowingEvents = kEventsWhich<Follows::kYes>;
+using Events = std::array<Event, 9>;
+constexpr const Events& kEvents = kEventsWhich<Follows::kNo>;
+constexpr const Events& kFollowingEvents = kEventsWhich<Follows::kYes>;
 constexpr size_t kPythonEvents = 6;
+
+// The same events, and nothing is done.
+constexpr Events kEmptyEvents = [] {
+  Events events = kEvents;
+  for (Event& event : events) {
+    event.callback = [](PyObject*, PyObject* const*, size_t, PyObject*) -> PyObject* {
+      Py_RETURN_NONE;
+    };
+  }
+  return events;
+}();
 
 // Those that the documentation gives to profilers, and two that nobody has a claim to.
 constexpr std::array kTools = {2, 3, 4};
@@ -171,7 +183,8 @@ std::string TextOf(PyObject* object) {
 
 class MonitoringHooks final : public Hooks {
  public:
-  explicit MonitoringHooks(bool builtins) : builtins_(builtins) {}
+  explicit MonitoringHooks(bool builtins, const Events& events = kEvents)
+      : builtins_(builtins), events_(events) {}
   ~MonitoringHooks() override {
     for (Callback* const callback : callbacks_) Py_XDECREF(callback);
     Py_XDECREF(monitoring_);
@@ -225,7 +238,7 @@ class MonitoringHooks final : public Hooks {
   }
 
  private:
-  size_t Count() const { return builtins_ ? kEvents.size() : kPythonEvents; }
+  size_t Count() const { return builtins_ ? events_.size() : kPythonEvents; }
 
   static Result<void> FailAsTaken(const char* what) {
     return Fail(ErrorCode::kUnsupported,
@@ -268,8 +281,8 @@ class MonitoringHooks final : public Hooks {
       auto* const callback = PyObject_New(Callback, &callback_type);
       if (callback == nullptr) return -1;
       callbacks_[i] = callback;
-      callback->call = kEvents[i].callback;
-      bits_[i] = EventOf(kEvents[i].name);
+      callback->call = events_[i].callback;
+      bits_[i] = EventOf(events_[i].name);
       PyObject* const before =
           PyObject_CallMethod(monitoring_, "register_callback", "iiO", tool_, bits_[i], callback);
       if (before == nullptr) return -1;
@@ -299,6 +312,7 @@ class MonitoringHooks final : public Hooks {
   }
 
   const bool builtins_;
+  const Events& events_;
   PyObject* monitoring_ = nullptr;
   int tool_ = -1;
   std::array<int, kEvents.size()> bits_{};
@@ -310,6 +324,10 @@ class MonitoringHooks final : public Hooks {
 
 std::unique_ptr<Hooks> MakeMonitoringHooks(bool builtins) {
   return std::make_unique<MonitoringHooks>(builtins);
+}
+
+std::unique_ptr<Hooks> MakeEmptyHooks() {
+  return std::make_unique<MonitoringHooks>(false, kEmptyEvents);
 }
 
 }  // namespace pystrobe::hooks

@@ -81,6 +81,18 @@ void TraceNothing() {
   trace::TraceSession::ForgetInChild();
 }
 
+void SetEmptyHooks(bool is_set) {
+  static std::unique_ptr<hooks::Hooks> empty;
+  if (is_set == (empty != nullptr)) return;
+  if (is_set) {
+    auto made = hooks::MakeEmptyHooks();
+    if (auto done = made->Install(); !done) Raise(done.error());
+    empty = std::move(made);
+  } else if (auto done = std::exchange(empty, nullptr)->Remove(); !done) {
+    Raise(done.error());
+  }
+}
+
 Result<ScopedFd> FileFor(std::optional<int> fd, bool timeline) {
   if (!fd) return timeline ? store::CreateTemporaryFile() : store::CreateMemoryFile();
   ScopedFd own(fcntl(*fd, F_DUPFD_CLOEXEC, 3));
@@ -321,6 +333,7 @@ py::dict CallTracer::Facts() {
 
 void DefineCallTracer(py::module_& module) {
   module.def("_set_empty_hook", &hooks::SetEmptyHook, py::arg("is_set"));
+  module.def("_set_empty_hooks", &SetEmptyHooks, py::arg("is_set"));
   py::class_<CallTracer>(module, "CallTracer")
       .def(py::init([](const std::string& engine, bool builtins, std::vector<std::string> include,
                        std::vector<std::string> exclude, std::vector<std::string> library,

@@ -27,7 +27,7 @@ def rows_of(pystrobe: Pystrobe, output: Path, *options: str) -> dict[str, dict[s
 
 
 def test_each_engine_is_measured_beside_others(pystrobe: Pystrobe, tmp_path: Path) -> None:
-    peers = ("cProfile", "sys.setprofile", "empty C hook")
+    peers = ("cProfile", "sys.setprofile", "empty C hook", "empty fast hook")
     rows = rows_of(pystrobe, tmp_path / "cost.json", "--peers", ",".join(peers))
     assert set(rows) == {*OURS, "none", *peers}
     assert not [row for row in rows.values() if "failed" in row]

@@ -178,10 +178,10 @@ class SetProfile(Nothing):
 
 
 class EmptyHook(Nothing):
-    """What a hook of C by PyEval_SetProfile costs that does nothing."""
+    """What a hook of C costs that does nothing. ``kind``: the function of ours that sets it."""
 
-    def __init__(self) -> None:
-        self.set = importlib.import_module("pystrobe._core")._set_empty_hook
+    def __init__(self, kind: str) -> None:
+        self.set = getattr(importlib.import_module("pystrobe._core"), kind)
 
     def start(self) -> None:
         self.set(True)
@@ -242,7 +242,8 @@ TOOLS: dict[str, tuple[str | None, Callable[[], Nothing]]] = {
     "yappi wall": ("yappi", lambda: Yappi("wall")),
     "yappi cpu": ("yappi", lambda: Yappi("cpu")),
     "sys.setprofile": (None, SetProfile),
-    "empty C hook": ("pystrobe._core", EmptyHook),
+    "empty C hook": ("pystrobe._core", lambda: EmptyHook("_set_empty_hook")),
+    "empty fast hook": ("pystrobe._core", lambda: EmptyHook("_set_empty_hooks")),
     "line_profiler": ("line_profiler", line_profiler),
     "pyinstrument": ("pyinstrument", pyinstrument),
 }

@@ -21,11 +21,11 @@ TURNS = 8  #: of one process
 
 OURS = ("pystrobe", "pystrobe setprofile", "pystrobe builtins", "pystrobe, excluded")
 SAMPLING = "pystrobe, sampling"
-EMPTY = "empty C hook"
-EVERYWHERE = ("none", *OURS, EMPTY, "cProfile", "sys.setprofile")
+EMPTY = ("empty fast hook", "empty C hook")
+EVERYWHERE = ("none", *OURS, *EMPTY, "cProfile", "sys.setprofile")
 PEERS = ("VizTracer", "VizTracer without C", "yappi wall", "yappi cpu", "line_profiler")
 #: With all workloads, for what they tell beside fib.
-OF_INTEREST = ("none", *OURS, SAMPLING, EMPTY, "cProfile", "VizTracer", "yappi wall")
+OF_INTEREST = ("none", *OURS, SAMPLING, *EMPTY, "cProfile", "VizTracer", "yappi wall")
 
 Answer = dict[str, Any]
 Row = dict[str, Any]
