@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "profiler/base/clock.h"
@@ -15,6 +16,7 @@ namespace {
 std::mutex mutex;  // of what is not atomic
 CuptiCollector* collector = nullptr;
 bool is_taken = false;
+std::string kept_because;  // empty: it is taken by a session that runs
 
 std::atomic<bool> is_in_child{false};
 // CUPTI's requests for buffers do not say whose they are.
@@ -61,6 +63,10 @@ Result<CuptiCollector*> CuptiCollector::Take(const Options& options, LaunchPath&
                         "a child made by fork() has no use of its parent's CUDA");
   }
   const std::lock_guard lock(mutex);
+  if (is_taken && !kept_because.empty()) {
+    return FailWithHint(ErrorCode::kGpu, "Start the program anew.",
+                        "CUPTI cannot be used again in this process: {}", kept_because);
+  }
   if (is_taken) {
     return FailWithHint(ErrorCode::kGpu, "Stop the one that runs.",
                         "this process traces its GPU work already");
@@ -81,15 +87,9 @@ Result<CuptiCollector*> CuptiCollector::Take(const Options& options, LaunchPath&
 }
 
 Result<void> CuptiCollector::Prepare(const Options& options, LaunchPath& path) {
-  const bool is_same = buffers_ != nullptr && options.count == options_.count &&
-                       options.bytes == options_.bytes && options.spare == options_.spare;
-  if (!is_same) {
-    auto made = ActivityBuffers::Make(options.count, options.bytes, options.spare);
-    if (!made) return std::unexpected(made.error());
-    all_buffers_.push_back(*std::move(made));
-    buffers_ = all_buffers_.back().get();
-    options_ = options;
-  }
+  const auto buffers = BuffersFor(options);
+  if (!buffers) return std::unexpected(buffers.error());
+  buffers_ = *buffers;
   // CUPTI starts its correlation ids over.
   ring_.Clear();
   moments_.Clear();
@@ -105,10 +105,27 @@ Result<void> CuptiCollector::Prepare(const Options& options, LaunchPath& path) {
   return {};
 }
 
+Result<ActivityBuffers*> CuptiCollector::BuffersFor(const Options& options) {
+  for (const Made& made : all_buffers_) {
+    if (made.count == options.count && made.bytes == options.bytes && made.spare == options.spare) {
+      return made.buffers.get();
+    }
+  }
+  auto made = ActivityBuffers::Make(options.count, options.bytes, options.spare);
+  if (!made) return std::unexpected(made.error());
+  all_buffers_.push_back({options.count, options.bytes, options.spare, *std::move(made)});
+  return all_buffers_.back().buffers.get();
+}
+
 void CuptiCollector::GiveBack() {
   const std::lock_guard lock(mutex);
   buffers_->Reclaim();
   is_taken = false;
+}
+
+void CuptiCollector::Keep(std::string why) {
+  const std::lock_guard lock(mutex);
+  kept_because = std::move(why);
 }
 
 bool CuptiCollector::IsInChild() { return is_in_child.load(std::memory_order_relaxed); }
@@ -134,6 +151,7 @@ void CuptiCollector::OnBegin(CUpti_CallbackId id, const CUpti_CallbackData& call
   const int64_t now_ns = is_wait || !tallies ? MonotonicNow().count() : 0;
   current_call = {.is_launch = kind.has_value(), .wait_begin_ns = is_wait ? now_ns : 0};
   if (!kind) return;
+  if (kind == LaunchKind::kGraph) saw_graphs_.store(true, std::memory_order_relaxed);
   if (tallies) {
     current_call.tallied.period = tally_.period();
     current_call.tallied.path = path_.load(std::memory_order_acquire)->Current().path;
@@ -192,6 +210,7 @@ void CuptiCollector::OnGraph(CUpti_CallbackId id, const CUpti_GraphData& graph) 
   uint32_t number = 0;
   switch (id) {
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
+      saw_graphs_.store(true, std::memory_order_relaxed);
       current_call.is_captured = current_call.is_launch;
       if (cupti_.load()->cuptiGetGraphId(graph.graph, &number) != CUPTI_SUCCESS) return;
       graph_nodes_.Create(number, NumberOf(graph.node), path_.load()->Current().path);

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "gpu/activity_buffers.h"
@@ -42,6 +43,9 @@ class CuptiCollector {
   static Result<CuptiCollector*> Take(const Options& options, LaunchPath& path);
   /// CUPTI is finalised, so it has none of the buffers.
   void GiveBack();
+  /// CUPTI is not, and may still write to the buffers: there is to be no other session in this
+  /// process. `why`: in words.
+  void Keep(std::string why);
 
   /// Whether this is a child of fork() of a process that has taken it: of CUPTI and CUDA it has no
   /// use. [any thread] [async-signal-safe]
@@ -61,6 +65,8 @@ class CuptiCollector {
   /// From now on, and until it is taken again.
   void NoMoreWaits() { notes_waits_ = false; }
   ActivityBuffers& buffers() { return *buffers_; }
+  /// Whether a CUDA graph was made or launched in any session of this process.
+  bool saw_graphs() const { return saw_graphs_.load(std::memory_order_relaxed); }
   LaunchTotals launches() const { return counts_.Sum(); }
   /// What was launched, where it is tallied.
   std::vector<TallyRow> tally() const { return tally_.Rows(); }
@@ -74,6 +80,7 @@ class CuptiCollector {
   CuptiCollector(LaunchRing ring, LaunchMoments moments, LaunchTally tally)
       : ring_(std::move(ring)), moments_(std::move(moments)), tally_(std::move(tally)) {}
   Result<void> Prepare(const Options& options, LaunchPath& path);
+  Result<ActivityBuffers*> BuffersFor(const Options& options);
   void OnBegin(CUpti_CallbackId id, const CUpti_CallbackData& call);
   void OnEnd(CUpti_CallbackId id, const CUpti_CallbackData& call);
   void OnGraph(CUpti_CallbackId id, const CUpti_GraphData& graph);
@@ -88,12 +95,18 @@ class CuptiCollector {
   std::atomic<bool> notes_waits_{true};
   LaunchCounts counts_;
   GraphNodes graph_nodes_;
+  std::atomic<bool> saw_graphs_{false};
   std::atomic<const CuptiApi*> cupti_{nullptr};
   std::atomic<LaunchPath*> path_{nullptr};
   ActivityBuffers* buffers_ = nullptr;
-  Options options_{};
-  // Those of before too, without memory: a late callback may have them.
-  std::vector<std::unique_ptr<ActivityBuffers>> all_buffers_;
+  struct Made {
+    size_t count, bytes;
+    bool spare;
+    std::unique_ptr<ActivityBuffers> buffers;
+  };
+  // A set of each size that was ever asked for, without memory once it was given back: a late
+  // callback may have them.
+  std::vector<Made> all_buffers_;
 };
 
 }  // namespace pystrobe::gpu

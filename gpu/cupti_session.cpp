@@ -37,6 +37,9 @@ IdleOptions IdleOptionsOf(const CuptiOptions& options) {
 
 // Until it (CUDA 12.9) CUPTI crashes where it is given no buffer.
 constexpr uint32_t kTakesNoBuffer = 27;
+// Until it (CUDA 12.6) a program that has CUDA graphs crashes some time after CUPTI was finalised
+// and is used again (https://github.com/pytorch/pytorch/pull/112507, and 146604).
+constexpr uint32_t kEndsBesideGraphs = 24;
 
 }  // namespace
 
@@ -82,6 +85,7 @@ class CuptiSession::Impl {
   Result<void> LendBuffers();
   Result<void> EnableRecords();
   Result<void> End();
+  Result<void> Leave();
   void Run();
   void Decode(const ActivityBuffers::Filled& filled);
   void NoteCpuTime();
@@ -224,12 +228,26 @@ Result<void> CuptiSession::Impl::End() {
   Close();
   facts_ = Counted();
   facts_.dropped = dropped;
-  // Without it each launch stays slower than it was.
-  const CUptiResult finalized = cupti_.cuptiFinalize();
-  note(finalized, "leaving CUPTI");
-  // Else it may still write to the buffers: the process cannot trace again.
-  if (finalized == CUPTI_SUCCESS) collector_.GiveBack();
-  return done;
+  const auto left = Leave();
+  return done ? left : done;
+}
+
+// Without it each launch stays slower than it was.
+Result<void> CuptiSession::Impl::Leave() {
+  Result<void> left;
+  if (collector_.saw_graphs() && cupti_.version < kEndsBesideGraphs) {
+    left = Fail(ErrorCode::kGpu,
+                "CUPTI was not left, which before CUDA 12.6 breaks programs with CUDA graphs: "
+                "launches stay somewhat slower");
+  } else {
+    left = cupti_.Check(cupti_.cuptiFinalize(), "leaving CUPTI");
+  }
+  if (left) {
+    collector_.GiveBack();
+  } else {
+    collector_.Keep(left.error().message);
+  }
+  return left;
 }
 
 void CuptiSession::Impl::Run() {

@@ -116,8 +116,13 @@ Result<std::unique_ptr<Meter>> Meter::Make(const DriverApi& cuda, const MeasureO
 }
 
 Meter::~Meter() {
+  // The gate waits for the stream.
+  (void)options_.wait([this]() -> Result<void> {
+    const auto scope = ScopedContext::Of(cuda_, context_);
+    gate_.reset();
+    return {};
+  });
   const auto scope = ScopedContext::Of(cuda_, context_);
-  gate_.reset();
   flush_.reset();
   kernels_.reset();
 }

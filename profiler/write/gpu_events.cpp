@@ -168,9 +168,7 @@ std::string GpuEvents::KernelArgs(const GpuSum& sum, const GpuKernel& kernel) co
                         blocks * ProductOf(kernel.block) / kThreadsOfWarp);
   }
   if (sum.occupancy) {
-    const double percent = 100 * sum.occupancy->theoretical;
-    args += fmt::format(R"(,"est. achieved occupancy %":{:.0f},"theoretical occupancy %":{})",
-                        percent, percent);
+    args += fmt::format(R"(,"theoretical occupancy %":{})", 100 * sum.occupancy->theoretical);
   }
   return args;
 }

@@ -102,11 +102,16 @@ def _devices_in_a_child() -> list[Device]:
     raise Error(f"the CUDA driver could not be asked in a child of its own: {last}")
 
 
-@functools.cache
 def _found() -> tuple[tuple[Device, ...], str | None]:
     """The devices, and why there are none."""
+    return _asked(_core.gpu_is_initialized())
+
+
+# Once in a child, and again once the driver can be asked here.
+@functools.cache
+def _asked(is_initialized: bool) -> tuple[tuple[Device, ...], str | None]:
     try:
-        if _core.gpu_is_initialized():
+        if is_initialized:
             found = _described(_core.gpu_devices())
         else:
             found = _devices_in_a_child()
@@ -121,7 +126,7 @@ def devices() -> list[Device]:
     """The GPUs that this process may use; none where :func:`why_not` tells why.
 
     Never raises, and initialises nothing here: where the program has not done it, the driver is
-    asked in a process of its own, once."""
+    asked in a process of its own, once; and here once it has."""
     return list(_found()[0])
 
 

@@ -156,6 +156,41 @@ TEST_F(CuptiLifecycleTest, WhatFailsAtTheEndIsToldAndTheRestIsDone) {
   Start();
 }
 
+TEST_F(CuptiLifecycleTest, WhatCannotBeLeftIsNotUsedAgain) {
+  Start();
+  cupti_.FailNext("cuptiFinalize", CUPTI_ERROR_UNKNOWN);
+  ASSERT_FALSE(session_->Stop());
+  const auto again = CuptiSession::Start(options_, path_);
+  ASSERT_FALSE(again);
+  EXPECT_THAT(again.error().message, HasSubstr("cannot be used again in this process: leaving"));
+}
+
+// 23: of CUDA 12.5.
+TEST_F(CuptiLifecycleTest, AnOldCuptiIsNotLeftBesideGraphs) {
+  cupti_.SetVersion(23);
+  Start();
+  cupti_.Launch("kernel", 3);
+  Stop();  // none yet
+  Start();
+  cupti_.DestroyGraph(cupti_.Capture("node", 4));
+  const uint64_t finalized = cupti_.Finalized();
+  const auto stopped = session_->Stop();
+  ASSERT_FALSE(stopped);
+  EXPECT_THAT(stopped.error().message, HasSubstr("before CUDA 12.6"));
+  EXPECT_EQ(cupti_.Finalized(), finalized);
+  EXPECT_FALSE(cupti_.IsSubscribed());
+  EXPECT_FALSE(CuptiSession::Start(options_, path_));
+}
+
+TEST_F(CuptiLifecycleTest, ALaterOneIsLeftBesideGraphs) {
+  cupti_.SetVersion(24);
+  for (int round = 0; round < 2; ++round) {
+    Start();
+    cupti_.Capture("node", 4);
+    Stop();
+  }
+}
+
 TEST_F(CuptiLifecycleTest, OptionsThatCannotBeAreRefused) {
   options_.buffers = 0;
   EXPECT_EQ(CuptiSession::Start(options_, path_).error().code, ErrorCode::kInvalidArgument);

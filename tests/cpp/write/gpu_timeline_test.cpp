@@ -140,7 +140,7 @@ TEST(TraceEventsTest, HaveTheFieldsOfKineto) {
       R"~({"ph":"X","cat":"kernel","name":"void gemm<float, 128>(float*, int)","pid":0,"tid":7,)~"
       R"~("ts":100.000,"dur":600.032,"args":{"device":0,"stream":7,"correlation":2,)~"
       R"~("registers per thread":64,"shared memory":4096,"grid":[264,1,1],"block":[256,1,1],)~"
-      R"~("blocks per SM":2,"warps per SM":16,"est. achieved occupancy %":50,)~"
+      R"~("blocks per SM":2,"warps per SM":16,)~"
       R"~("theoretical occupancy %":50,"python stack":)~"
       R"~("<module> (app.py:30);train (app.py:12);step (app.py:5)"}},)~"
       "\n"
