@@ -5,13 +5,15 @@
 Of each with each work blocks before it was ever used; then with it and after it, in turn. Prints a
 line of JSON for each pair: profiler, work, and the median before in microseconds; "on", blocks with
 it beside those right before and after them, and "after", those that come after it beside the ones
-before it was ever used; or null where it could not be measured.
+before it was ever used, both as ratios to blocks right behind them of a process that uses none; or
+null where it could not be measured.
 """
 
 from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import statistics
 import sys
 import tempfile
@@ -118,39 +120,82 @@ WORKS: dict[str, Callable[[], Callable[[], float]]] = {
 }
 
 
-def cost_of(profiler: str, work: str) -> dict[str, float]:
-    """To be measured where no profiler has been used: some leave launches slower for good."""
-    make, run = PROFILERS[profiler], WORKS[work]()
+class Beside:
+    """A process that does the same work and never uses a profiler: what changes between two of its
+    blocks has changed on the machine."""
+
+    def __init__(self, work: str) -> None:
+        self.pipe, theirs = FORK.Pipe()
+        self.process = FORK.Process(target=self.serve, args=(work, theirs))
+        self.process.start()
+        theirs.close()
+
+    @staticmethod
+    def serve(work: str, to: Connection) -> None:
+        run = warm(work)
+        while True:
+            asked_by = to.recv()
+            to.send((asked_by, run()))
+
+    def run(self) -> float:
+        """One block, in microseconds. From one process at a time; what one asked for that has ended
+        meanwhile is passed over."""
+        self.pipe.send(os.getpid())
+        while True:
+            asked_by, taken = self.pipe.recv()
+            if asked_by == os.getpid():
+                return float(taken)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+
+
+def warm(work: str) -> Callable[[], float]:
+    run = WORKS[work]()
     begin = time.perf_counter()
     while time.perf_counter() - begin < WARM_UP_S:
         run()
-    plain = statistics.median(run() for _ in range(CYCLES))
+    return run
+
+
+def cost_of(profiler: str, work: str, beside: Beside) -> dict[str, float]:
+    """To be measured where no profiler has been used: some leave launches slower for good."""
+    make, run = PROFILERS[profiler], warm(work)
+    plain, before, after, on = [], [], [], []
+    for _ in range(CYCLES):
+        plain.append(run())
+        before.append(plain[-1] / beside.run())
     with make():
         run()
-    on, after = [], [run()]
+    last = run()
     for _ in range(CYCLES):
         with make():
             taken = run()
-        after.append(run())
+        behind = run()
+        after.append(behind / beside.run())
         # A machine's speed changes within seconds, by a third: only neighbours are alike.
-        on.append(2 * taken / (after[-2] + after[-1]))
+        on.append(2 * taken / (last + behind))
+        last = behind
     return {
-        "plain_us": plain,
+        "plain_us": statistics.median(plain),
         "on": statistics.median(on),
         "on_min": min(on),
         "on_max": max(on),
-        "after": statistics.median(after) / plain,
+        "after": statistics.median(after) / statistics.median(before),
+        "after_min": min(after) / statistics.median(before),
+        "after_max": max(after) / statistics.median(before),
     }
 
 
-def tell(profiler: str, work: str, to: Connection) -> None:
-    to.send(cost_of(profiler, work))
+def tell(profiler: str, work: str, beside: Beside, to: Connection) -> None:
+    to.send(cost_of(profiler, work, beside))
 
 
-def in_child(profiler: str, work: str) -> dict[str, float] | None:
+def in_child(profiler: str, work: str, beside: Beside) -> dict[str, float] | None:
     """In a process of its own, which loads CUDA; PyTorch is loaded once. None: not measured."""
     ours, theirs = FORK.Pipe(duplex=False)
-    child = FORK.Process(target=tell, args=(profiler, work, theirs))
+    child = FORK.Process(target=tell, args=(profiler, work, beside, theirs))
     child.start()
     theirs.close()
     try:
@@ -166,8 +211,10 @@ def main() -> None:
     names = sys.argv[1:] or list(PROFILERS)
     # Profilers in turn for each work, so that what changes meanwhile changes for all.
     for work in WORKS:
+        beside = Beside(work)
         for name in names:
-            print(json.dumps([name, work, in_child(name, work)]), flush=True)
+            print(json.dumps([name, work, in_child(name, work, beside)]), flush=True)
+        beside.end()
 
 
 if __name__ == "__main__":
