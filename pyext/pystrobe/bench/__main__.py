@@ -17,6 +17,7 @@ from pystrobe.bench._page import page
 from pystrobe.bench._text import table
 from pystrobe.bench._traced import TOOLS
 from pystrobe.bench._turns import (
+    ATTACHED,
     OURS,
     SAMPLING,
     UNITS,
@@ -25,22 +26,23 @@ from pystrobe.bench._turns import (
     in_turns,
     program,
     row_of,
+    samplers_for,
     tools_for,
 )
 
 _DESCRIPTION = """\
 Measures what it costs on this machine to profile a program of calls: with each engine of
-pystrobe's tracer, with its sampler, and with other profilers that work inside the program. Each run
-is a process of its own on one CPU, which times its work with the profiler and without it, by turns
-of hundredths of a second; the profilers take turns too. Nothing is installed: others are measured
-where the interpreter has them."""
+pystrobe's tracer, with its samplers, from inside and from outside, and with other profilers. Each
+run is a process of its own on one CPU, which times its work with the profiler and without it, by
+turns of hundredths of a second; the profilers take turns too. Nothing is installed: others are
+measured where the interpreter, or the PATH, has them."""
 _EPILOG = """\
 examples:
-  pystrobe bench                                     about ten minutes, on a quiet machine
+  pystrobe bench                                     a quarter of an hour, on a quiet machine
   pystrobe bench --peers none --workloads fib        pystrobe alone: a minute
   pystrobe bench --pythons 3.9,3.13 -o overhead.html
-  python -m pip install viztracer yappi line_profiler pyinstrument    # more to compare with"""
-_ALWAYS = ("none", *OURS, SAMPLING)
+  python -m pip install viztracer yappi line_profiler pyinstrument py-spy austin-dist    # more"""
+_ALWAYS = ("none", *OURS, SAMPLING, ATTACHED)
 
 
 def _names(text: str) -> list[str]:
@@ -105,7 +107,7 @@ def _tools(python: Interpreter, workload: str, peers: set[str], by_name: bool) -
     """Peers asked for by name in any case; else those that are there."""
     return [
         tool
-        for tool in tools_for(python.version, workload)
+        for tool in tools_for(python.version, workload) + samplers_for(python.version, workload)
         if tool in _ALWAYS or (tool in peers and (by_name or python.has(tool)))
     ]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pystrobe._errors import InvalidArgumentError
-from pystrobe.bench._traced import TOOLS
+from pystrobe.bench._traced import COMMANDS, TOOLS
 from pystrobe.bench._turns import Answer, ToolError, answer_of, words_of
 
 TIMEOUT_S = 180
@@ -40,6 +40,8 @@ class Interpreter:
 
     def has(self, tool: str) -> bool:
         module = TOOLS[tool][0]
+        if tool in COMMANDS and shutil.which(COMMANDS[tool]) is None:
+            return False
         return module is None or module in self.modules
 
     def run(self, program: Path, tool: str, workload: str, quick: bool) -> Answer:

@@ -226,6 +226,11 @@ def pyinstrument() -> Nothing:
     return Delegating("pyinstrument", profiler.start, profiler.stop)
 
 
+def outside(name: str) -> Nothing:
+    sampler: Nothing = importlib.import_module("pystrobe.bench._outside").Sampler(name)
+    return sampler
+
+
 #: The module that each is in, which is imported before anything is timed: a process that has loaded
 #: more may be faster or slower in itself.
 TOOLS: dict[str, tuple[str | None, Callable[[], Nothing]]] = {
@@ -246,7 +251,13 @@ TOOLS: dict[str, tuple[str | None, Callable[[], Nothing]]] = {
     "empty fast hook": ("pystrobe._core", lambda: EmptyHook("_set_empty_hooks")),
     "line_profiler": ("line_profiler", line_profiler),
     "pyinstrument": ("pyinstrument", pyinstrument),
+    "pystrobe, attach": ("pystrobe.bench._outside", lambda: outside("pystrobe, attach")),
+    "py-spy": ("pystrobe.bench._outside", lambda: outside("py-spy")),
+    "Austin": ("pystrobe.bench._outside", lambda: outside("Austin")),
+    "profiling.sampling": ("profiling.sampling", lambda: outside("profiling.sampling")),
 }
+#: Of those that are programs of their own: what they are called.
+COMMANDS = {"py-spy": "py-spy", "Austin": "austin"}
 
 
 def version(package: str | None) -> str | None:

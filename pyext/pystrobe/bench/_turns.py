@@ -24,6 +24,9 @@ SAMPLING = "pystrobe, sampling"
 EMPTY = ("empty fast hook", "empty C hook")
 EVERYWHERE = ("none", *OURS, *EMPTY, "cProfile", "sys.setprofile")
 PEERS = ("VizTracer", "VizTracer without C", "yappi wall", "yappi cpu", "line_profiler")
+ATTACHED = "pystrobe, attach"
+SAMPLERS = (ATTACHED, "py-spy", "Austin")  #: from outside
+SAMPLED = ("fib", "mixed")  #: workloads
 #: With all workloads, for what they tell beside fib.
 OF_INTEREST = ("none", *OURS, SAMPLING, *EMPTY, "cProfile", "VizTracer", "yappi wall")
 
@@ -40,6 +43,12 @@ def tools_for(version: tuple[int, ...], workload: str) -> list[str]:
     if version >= (3, 15):
         names.append("profiling.tracing")
     return [name for name in names if workload == "fib" or name in OF_INTEREST]
+
+
+def samplers_for(version: tuple[int, ...], workload: str) -> list[str]:
+    if workload not in SAMPLED:
+        return []
+    return [*SAMPLERS, "profiling.sampling"] if version >= (3, 15) else list(SAMPLERS)
 
 
 @contextmanager
