@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <new>
+
 namespace pystrobe::trace {
 
 CallLog::CallLog(ChunkTaker* taker, pid_t tid, const CallTree& tree, Ticks begin)
@@ -26,14 +28,30 @@ void CallLog::Begin(CallChunk* chunk) {
   end_.store(next_ + CallChunk::kMostWords - 2, std::memory_order_relaxed);
 }
 
-void CallLog::Seal() {
-  chunk_->size = static_cast<size_t>(next_ - chunk_->words.data());
-  chunk_->new_nodes.clear();
+// False where there is no memory; then nothing was done.
+bool CallLog::Seal() {
   const auto& nodes = tree_.nodes();
+  chunk_->new_nodes.clear();
+  try {
+    chunk_->new_nodes.reserve(nodes.size() - told_nodes_);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  chunk_->size = static_cast<size_t>(next_ - chunk_->words.data());
   for (; told_nodes_ < nodes.size(); ++told_nodes_) {
     const CallNode& node = nodes[told_nodes_];
     chunk_->new_nodes.push_back({node.parent->number, node.key, node.running > 0});
   }
+  return true;
+}
+
+// What is in the chunk could not be read without them.
+void CallLog::GiveUp() {
+  gave_up_ = true;
+  next_ = nullptr;
+  chunk_->size = 0;
+  chunk_->new_nodes.clear();
+  taker_->Close(*this, chunk_);
 }
 
 void CallLog::HandOver() {
@@ -42,13 +60,13 @@ void CallLog::HandOver() {
     Begin(chunk_);
     return;
   }
-  Seal();
+  if (!Seal()) return GiveUp();
   Begin(taker_->Exchange(chunk_));
 }
 
 void CallLog::Close() {
   if (!IsOn()) return;
-  Seal();
+  if (!Seal()) return GiveUp();
   next_ = nullptr;
   taker_->Close(*this, chunk_);
 }

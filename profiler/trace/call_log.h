@@ -47,9 +47,10 @@ struct CallChunk {
 class ChunkTaker {
  public:
   virtual ~ChunkTaker() = default;
-  /// Takes a chunk that is full and gives an empty one. May wait, as there are only so many.
+  /// Takes a chunk that is full and gives an empty one. May wait, as there are only so many. Throws
+  /// nothing.
   virtual CallChunk* Exchange(CallChunk* full) = 0;
-  /// The log's first chunk.
+  /// The log's first chunk. Throws where there is no memory, and then knows nothing of the log.
   virtual CallChunk* Open(CallLog& log) = 0;
   /// The log's last chunk, which may be empty.
   virtual void Close(CallLog& log, CallChunk* last) = 0;
@@ -60,6 +61,9 @@ class CallLog {
  public:
   /// `taker` and `tree` are there until Close. nullptr: it keeps nothing.
   CallLog(ChunkTaker* taker, pid_t tid, const CallTree& tree, Ticks begin);
+  ~CallLog() {
+    if (IsOn()) GiveUp();
+  }
   CallLog(const CallLog&) = delete;
   CallLog& operator=(const CallLog&) = delete;
 
@@ -76,6 +80,8 @@ class CallLog {
   void LeaveWithRoom(Ticks now) { AppendWord(CallChunk::kLeave, now); }
   /// Nothing more will come.
   void Close();
+  /// There was no memory to tell of new ways: the log ended then.
+  bool gave_up() const { return gave_up_; }
 
   /// Has what there is so far handed over with the thread's next event. [any thread]
   void Hurry() { end_.store(nullptr, std::memory_order_relaxed); }
@@ -88,7 +94,8 @@ class CallLog {
   }
   void HandOver();
   void Begin(CallChunk* chunk);
-  void Seal();
+  bool Seal();
+  void GiveUp();
 
   uint64_t* next_ = nullptr;
   std::atomic<uint64_t*> end_{nullptr};  // room for two words is behind it
@@ -99,6 +106,7 @@ class CallLog {
   const pid_t pid_;
   const pid_t tid_;
   size_t told_nodes_ = 1;  // of the tree's; the root needs not be told
+  bool gave_up_ = false;
 };
 
 }  // namespace pystrobe::trace

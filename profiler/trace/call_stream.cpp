@@ -106,22 +106,22 @@ CallStream::CallStream(TimelineSink& sink, Functions& functions, const TickRate&
 CallStream::~CallStream() { static_cast<void>(Stop()); }
 
 CallChunk* CallStream::Open(CallLog& log) {
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   open_.push_back(&log);
-  return TakeEmpty();
+  try {
+    MakeChunks();
+  } catch (const std::bad_alloc&) {
+    open_.pop_back();
+    throw;
+  }
+  return TakeEmpty(lock);
 }
 
+// Takes no memory: where there is none the program is in the middle of something.
 CallChunk* CallStream::Exchange(CallChunk* full) {
   std::unique_lock lock(mutex_);
   full_.push_back(full);
-  const bool must_wait = empty_.empty() && chunks_.size() >= open_.size() + kSpareChunks;
-  if (must_wait || full_.size() == kWorthWaking) has_work_.notify_one();
-  if (must_wait) {
-    const Nanoseconds begin = MonotonicNow();
-    has_room_.wait(lock, [this] { return !empty_.empty(); });
-    waited_ += MonotonicNow() - begin;
-  }
-  return TakeEmpty();
+  return TakeEmpty(lock);
 }
 
 void CallStream::Close(CallLog& log, CallChunk* last) {
@@ -130,10 +130,24 @@ void CallStream::Close(CallLog& log, CallChunk* last) {
   full_.push_back(last);
 }
 
-CallChunk* CallStream::TakeEmpty() {
-  if (empty_.empty()) {
+void CallStream::MakeChunks() {
+  const size_t wanted = open_.size() + kSpareChunks;
+  if (chunks_.size() >= wanted) return;
+  full_.reserve(wanted);
+  empty_.reserve(wanted);
+  while (chunks_.size() < wanted) {
     // Not std::make_unique, which would write zeros into all of it.
-    return chunks_.emplace_back(new CallChunk).get();
+    empty_.push_back(chunks_.emplace_back(new CallChunk).get());
+  }
+}
+
+CallChunk* CallStream::TakeEmpty(std::unique_lock<std::mutex>& lock) {
+  const bool must_wait = empty_.empty();
+  if (must_wait || full_.size() == kWorthWaking) has_work_.notify_one();
+  if (must_wait) {
+    const Nanoseconds begin = MonotonicNow();
+    has_room_.wait(lock, [this] { return !empty_.empty(); });
+    waited_ += MonotonicNow() - begin;
   }
   CallChunk* const chunk = empty_.back();
   empty_.pop_back();
@@ -180,6 +194,7 @@ bool CallStream::AwaitChunks(std::vector<CallChunk*>& chunks) {
   chunks.clear();
   has_work_.wait_for(lock, kLongestSleep,
                      [this] { return stopping_ || full_.size() >= kWorthWaking; });
+  chunks.reserve(chunks_.size());  // full_ is to have room for all of them, always
   chunks.swap(full_);
   return !stopping_ || !chunks.empty();
 }

@@ -64,7 +64,8 @@ class CallStream final : public ChunkTaker {
   bool AwaitChunks(std::vector<CallChunk*>& chunks);
   void Write(const CallChunk& chunk);
   void TellProgress();
-  CallChunk* TakeEmpty();
+  void MakeChunks();
+  CallChunk* TakeEmpty(std::unique_lock<std::mutex>& lock);
   int64_t TimeOf(Ticks ticks) const;
 
   TimelineSink& sink_;

@@ -23,7 +23,7 @@ using Key = const void*;
 struct CallNode {
   Key key = nullptr;               ///< nullptr: of the root
   CallNode* last_child = nullptr;  ///< the one that was entered last
-  CallNode* follower = this;       ///< what its parent entered after it, the last time
+  CallNode* follower = this;       ///< what other child its parent entered after it, the last time
   CallNode* parent = nullptr;
   uint64_t calls = 0;
   Ticks total = 0;    ///< between entering and leaving, what it called included
@@ -68,7 +68,8 @@ class CallTree {
   const CallNode& root() const { return nodes_.front(); }
 
   /// The child of that key where it is the one that was entered last, or that was entered after
-  /// that one the last time, as in a loop: two compares. nullptr: it is another, or there is none.
+  /// that one the last time, as in a loop: two compares. It is the one that was entered last then.
+  /// nullptr: it is another, or there is none.
   static CallNode* ChildAgain(CallNode& parent, Key key) {
     CallNode* child = parent.last_child;
     if (child == nullptr) return nullptr;

@@ -7,16 +7,16 @@
 namespace pystrobe::trace {
 namespace {
 
-// Without a flag the clock is asked so often at most: half a microsecond each time.
-constexpr Nanoseconds kBetweenLooks = std::chrono::microseconds(50);
+bool HasFlag(const TraceWishes& wishes) { return wishes.cpu_time && SwitchFlag::Available(); }
 
-// One that says yes at once has no clock read.
+// One that says yes has the clock read when there is no more trust, and not before.
 SwitchFlag FlagFor(const TraceWishes& wishes) {
-  return wishes.cpu_time ? SwitchFlag::OfThisThread() : SwitchFlag::AlwaysSet();
+  return HasFlag(wishes) ? SwitchFlag::OfThisThread() : SwitchFlag::AlwaysSet();
 }
 
 Ticks TrustFor(const TraceWishes& wishes, const TickRate& rate) {
-  return wishes.cpu_time ? rate.ToTicks(OffCpu::kLongestTrust) : ~Ticks{0};
+  if (!wishes.cpu_time) return ~Ticks{0};
+  return rate.ToTicks(HasFlag(wishes) ? OffCpu::kLongestTrust : OffCpu::kTrustWithoutFlag);
 }
 
 constexpr char nobody = 0;
@@ -25,8 +25,7 @@ constexpr Key kNobody = &nobody;
 }  // namespace
 
 // The flag is set before the clock is read: what comes in between is seen the next time.
-Ticks OffCpu::Look(Ticks now) {
-  if (!has_flag_ && rate_->ToTime(now - last_) < kBetweenLooks) return now;
+Ticks OffCpu::Look() {
   flag_.Set();
   const Nanoseconds cpu = ThreadCpuNow();
   const Ticks then = TickClock::Now();
@@ -63,8 +62,7 @@ ThreadTrace::ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWat
                          const TickRate& rate, const TraceWishes& wishes)
     : top_(slots.data()),
       last_running_(top_),
-      off_cpu_(FlagFor(wishes), SwitchFlag::Available(), TrustFor(wishes, rate), start.at,
-               start.cpu, rate),
+      off_cpu_(FlagFor(wishes), TrustFor(wishes, rate), start.at, start.cpu, rate),
       tree_(wishes.room),
       log_(wishes.timeline, start.tid, tree_, start.at),
       limit_(slots.data() + slots.capacity()),
@@ -121,7 +119,8 @@ CallNode* ThreadTrace::Push(Key key) {
     return PushOrThrow(key);
   } catch (const std::bad_alloc&) {
     lacked_memory_ = true;
-    return nullptr;
+    PutBeyond(key);
+    return &not_counted_;
   }
 }
 
@@ -157,13 +156,17 @@ CallNode* ThreadTrace::PushTooDeep(Key key) {
       });
   if (function == nullptr) return nullptr;
   if (is_new) function->running = watch_.IsOfTheProgram(key) ? 0 : 1;  // a mark, no more
+  PutBeyond(key);
+  return function->running == 0 ? &too_deep_ : &not_counted_;
+}
+
+void ThreadTrace::PutBeyond(Key key) {
   // Leave is not to take the end of a function's deeper call for that of this one, nor is a deeper
   // call to be one of this one's.
   if (beyond_ == 0) top_->key = kNobody;
   limit_ = top_ + 1;
   if (Slot* const slot = SlotTooDeep(beyond_); slot != nullptr) slot->key = key;
   ++beyond_;
-  return function->running == 0 ? &too_deep_ : &not_counted_;
 }
 
 bool ThreadTrace::IsInnermostTooDeep(Key key) {
@@ -281,7 +284,10 @@ Ticks ThreadTrace::LeaveStack() {
 }
 
 void ThreadTrace::BeginLife(Key key, const void* frame) {
-  if (top_->key != key) return;
+  if (top_->key != key) {
+    lives_.erase(frame);  // of one that was there before
+    return;
+  }
   try {
     lives_.insert_or_assign(frame, Life{top_->node, top_->begin});
   } catch (const std::bad_alloc&) {

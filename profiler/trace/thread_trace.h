@@ -46,11 +46,13 @@ class KeyWatch {
 class OffCpu {
  public:
   static constexpr Nanoseconds kLongestTrust = std::chrono::milliseconds(1);
+  /// Where there is no flag to be believed: the clock is asked so often at most, which takes half a
+  /// microsecond.
+  static constexpr Nanoseconds kTrustWithoutFlag = std::chrono::microseconds(50);
 
   /// `cpu`: what the thread had used at `now`. `trust`: so long a flag that is set is believed.
-  OffCpu(SwitchFlag flag, bool has_flag, Ticks trust, Ticks now, Nanoseconds cpu,
-         const TickRate& rate)
-      : flag_(flag), has_flag_(has_flag), rate_(&rate), trust_(trust), last_cpu_(cpu) {
+  OffCpu(SwitchFlag flag, Ticks trust, Ticks now, Nanoseconds cpu, const TickRate& rate)
+      : flag_(flag), rate_(&rate), trust_(trust), last_cpu_(cpu) {
     Trust(now);
   }
 
@@ -59,7 +61,7 @@ class OffCpu {
   /// Brings ticks() up to `now`, which it may move to a later moment.
   void Follow(Ticks& now) {
     if (!IsKnownAt(now)) [[unlikely]]
-      now = Look(now);
+      now = Look();
   }
   /// Time without a CPU, since the beginning. As of the last Follow or SyncTo.
   Ticks ticks() const { return ticks_; }
@@ -68,14 +70,13 @@ class OffCpu {
   uint64_t looks() const { return looks_; }
 
  private:
-  Ticks Look(Ticks now);
+  Ticks Look();
   void Trust(Ticks now) {
     last_ = now;
     trusted_until_ = now + std::min(trust_, ~now);
   }
 
   SwitchFlag flag_;
-  bool has_flag_;
   const TickRate* rate_;
   Ticks trust_;
   Ticks ticks_ = 0;
@@ -98,8 +99,9 @@ struct TraceWishes {
   /// So many calls within each other are recorded, not counting those that had begun before the
   /// tracing did. 0: as many as there is room for.
   size_t max_depth = 0;
-  bool cpu_time = true;      ///< false: no clock of it is read; the tree has none
-  NodeRoom* room = nullptr;  ///< of the tree. What goes another way once it is full is left out
+  bool cpu_time = true;  ///< false: no clock of it is read; the tree has none
+  /// Of the tree; outlives it. What goes another way once it is full is left out.
+  NodeRoom* room = nullptr;
 };
 
 /// Where a traced thread begins.
@@ -144,9 +146,9 @@ class ThreadTrace {
     return top_->key == key ? LeaveTop() : LeaveOutOfOrder(key);
   }
 
-  /// As these, where it is as it is most often: it was called from there before, no other function
-  /// was since, and the thread has kept its CPU. They call nothing. False: it is not, or nobody
-  /// knows, and nothing was done.
+  /// As these, where it is as it is most often: it was called from there before, last or in the
+  /// order in which it is now (CallTree::ChildAgain), and the thread has kept its CPU. They call
+  /// nothing. False: it is not so, or nobody knows; then nothing was entered or left.
   bool EnterAgain(Key key) {
     CallNode* const node = PushAgain(key);
     if (node == nullptr) [[unlikely]]
@@ -197,7 +199,7 @@ class ThreadTrace {
   /// For hooks that are not told when calls end that had begun before: whether what is entered next
   /// is called by one of these; then ReturnTo says which. What was within that has ended. Does
   /// nothing where `frame` is none of them; nullptr: they have all ended.
-  bool IsAmongRunning() const { return top_ <= last_running_; }
+  bool IsAmongRunning() const { return top_ <= last_running_ && beyond_ == 0; }
   void ReturnTo(const void* frame) {
     if (running_.empty() ? frame != nullptr : running_.back().frame != frame) EndRunning(frame);
   }
@@ -246,7 +248,8 @@ class ThreadTrace {
   uint64_t unmatched() const { return unmatched_; }
   /// There was no memory for some calls: they are not in the tree, and what ended with them may
   /// have been taken for others.
-  bool lacked_memory() const { return lacked_memory_; }
+  bool lacked_memory() const { return lacked_memory_ || log_.gave_up(); }
+  void NoteLackOfMemory() { lacked_memory_ = true; }
 
  private:
   struct Slot {
@@ -298,6 +301,7 @@ class ThreadTrace {
     return (reinterpret_cast<uintptr_t>(key) >> 4) % places;
   }
   CallNode* PushTooDeep(Key key);
+  void PutBeyond(Key key);
   // The slot of a call that is too deep, which has its key and no more; nullptr: there is none.
   Slot* SlotTooDeep(size_t i) { return top_ + 1 + i < slots_end() ? top_ + 1 + i : nullptr; }
   bool IsInnermostTooDeep(Key key);
@@ -312,6 +316,13 @@ class ThreadTrace {
   void EndRunning(const void* frame);
   void BeginRunning(std::span<const RunningCall> running, Ticks begin);
   Ticks LeaveStack();
+
+  // Keys, each in its place, until another takes it.
+  struct Memo {
+    static constexpr size_t kRefused = 1024, kMet = 256;
+    std::array<Key, kRefused> refused{};
+    std::array<Key, kMet> met{};
+  };
 
   Slot* top_;  // the innermost open call; the first slot is the root's
   Slot* last_running_;
@@ -344,12 +355,6 @@ class ThreadTrace {
   HashMap<const void*, Stack> other_stacks_;
   const void* stack_ = nullptr;
   const void* frame_of_stack_ = nullptr;
-  // Keys, each in its place, until another takes it.
-  struct Memo {
-    static constexpr size_t kRefused = 1024, kMet = 256;
-    std::array<Key, kRefused> refused{};
-    std::array<Key, kMet> met{};
-  };
   std::unique_ptr<Memo> memo_ = std::make_unique<Memo>();
   struct Life {
     CallNode* node;

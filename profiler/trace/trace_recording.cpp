@@ -79,6 +79,8 @@ std::string SeenHow(const TraceSession& session, const SeenBy& seen_by) {
          "CPU";
 }
 
+}  // namespace
+
 std::vector<std::string> WhatIsMissing(const TraceSession& session, const std::string& trouble) {
   std::vector<std::string> missing;
   if (!trouble.empty()) missing.push_back(trouble);
@@ -102,8 +104,6 @@ std::vector<std::string> WhatIsMissing(const TraceSession& session, const std::s
   }
   return missing;
 }
-
-}  // namespace
 
 Metadata MetadataOf(const TraceSession& session, Metadata metadata) {
   const Nanoseconds start = session.rate().TimeAt(session.begin());
@@ -135,7 +135,8 @@ Result<void> RecordTrace(const TraceSession& session, const SeenBy& seen_by,
   const std::vector<std::string> missing = WhatIsMissing(session, seen_by.trouble);
   if (session.max_depth() > 0) quality.left_out = session.left_out();
   quality.held_ns =
-      std::llround(static_cast<double>(quality.taken + quality.left_out) * seen_by.ns_per_call);
+      std::llround(static_cast<double>(writer.calls() + session.left_out() + session.unplaced()) *
+                   seen_by.ns_per_call);
   if (timeline != nullptr) {
     quality.held_ns += timeline->waited().count();
     quality.own_cpu_ns = timeline->cpu().count();

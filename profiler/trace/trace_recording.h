@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "profiler/base/function_ref.h"
 #include "profiler/model/recording.h"
@@ -23,6 +24,10 @@ struct SeenBy {
 /// What a recording of the session begins with. `metadata`: all but the times and what tells that
 /// it is of calls.
 Metadata MetadataOf(const TraceSession& session, Metadata metadata);
+
+/// In words, for people: why calls may not be told; none where all of them are. `trouble`: as
+/// SeenBy's. After TraceSession::Stop.
+std::vector<std::string> WhatIsMissing(const TraceSession& session, const std::string& trouble);
 
 /// Appends what was traced to `sink`, which has begun with MetadataOf, and finishes it: for each
 /// function and each way to it one sample that has its own wall and CPU time, and as its count the

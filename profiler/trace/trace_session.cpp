@@ -64,9 +64,11 @@ ThreadTrace* TraceSession::BeginThread(std::span<const RunningCall> running) {
     refusing_session = number_;
     return nullptr;
   }
-  current_trace = trace->get();
-  live_.push_back({current_trace, &current_trace, pthread_self()});
+  // First what may throw.
+  if (live_.size() == live_.capacity()) live_.reserve(2 * live_.size() + 8);
   threads_.push_back(*std::move(trace));
+  current_trace = threads_.back().get();
+  live_.push_back({current_trace, &current_trace, pthread_self()});
   return current_trace;
 }
 

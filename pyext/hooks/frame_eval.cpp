@@ -134,7 +134,7 @@ class FrameEvalHooks final : public Hooks {
       return FailWithHint(ErrorCode::kUnsupported, "Use engine=\"setprofile\".",
                           "another frame evaluator was set over that of an earlier trace");
     }
-    if (!is_back) evaluates = now;
+    if (now != &Evaluate) evaluates = now;
     is_below_another_ = false;
     installed = this;
     state = State::kTells;

@@ -71,13 +71,20 @@ bool IsAmong(const PyMethodDef* methods, const PyMethodDef* wanted) {
 }
 
 // The type that has the method, of those that `type` is derived from: all of them call the same.
-const PyTypeObject* TypeThatHas(const PyMethodDef* method, const PyTypeObject* type) {
-  if (type->tp_mro == nullptr) return type;
+// nullptr: none of them has.
+PyTypeObject* TypeThatHas(const PyMethodDef* method, const PyTypeObject* type) {
+  if (type->tp_mro == nullptr) return nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
-    const auto* base = reinterpret_cast<const PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    auto* const base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
     if (IsAmong(base->tp_methods, method)) return base;
   }
-  return type;
+  return nullptr;
+}
+
+// Of whose methods `function` is one.
+PyTypeObject* TypeOfSelf(const PyCFunctionObject& function) {
+  PyObject* const self = function.m_self;
+  return PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self) : Py_TYPE(self);
 }
 
 std::string OwnerOf(const PyCFunctionObject& function) {
@@ -88,14 +95,26 @@ std::string OwnerOf(const PyCFunctionObject& function) {
     if (name == nullptr) PyErr_Clear();
     return name == nullptr ? "" : name;
   }
-  const auto* type = PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self) : Py_TYPE(self);
-  return TypeThatHas(function.m_ml, type)->tp_name;
+  const PyTypeObject* const type = TypeOfSelf(function);
+  const PyTypeObject* const has = TypeThatHas(function.m_ml, type);
+  return (has != nullptr ? has : type)->tp_name;
 }
 
-// Else it was allocated (pybind11), and goes with its function.
 bool IsOfALibrary(const void* definition) {
   Dl_info library;
   return dladdr(definition, &library) != 0;
+}
+
+// What the definition of a callable goes with; nullptr: it stays. One that is of no library was
+// allocated, for a type (PyO3) or for this one function (pybind11). What a method is bound to is
+// the program's, and not to be kept.
+PyObject* OwnerOfDefinition(PyObject* callable, const void* definition) {
+  if (IsOfALibrary(definition)) return nullptr;
+  if (!PyCFunction_Check(callable)) return callable;
+  const auto* function = reinterpret_cast<PyCFunctionObject*>(callable);
+  if (function->m_self == nullptr) return callable;
+  PyTypeObject* const type = TypeThatHas(function->m_ml, TypeOfSelf(*function));
+  return type != nullptr ? reinterpret_cast<PyObject*>(type) : callable;
 }
 
 std::string NameOfCallable(PyObject* callable) {
@@ -135,7 +154,7 @@ trace::Key Functions::KeyOfCallable(PyObject* callable, trace::ThreadTrace& trac
   if (!IsKept(key)) {
     PyObject* const type = static_cast<PyObject*>(const_cast<void*>(key));
     try {
-      Keep(key, !has_definition ? type : IsOfALibrary(key) ? nullptr : callable, callable);
+      Keep(key, has_definition ? OwnerOfDefinition(callable, key) : type, callable);
     } catch (const std::bad_alloc&) {
       fed.session->NoteLackOfMemory();
       return nullptr;
@@ -155,8 +174,8 @@ void Functions::Keep(trace::Key key, PyObject* object, PyObject* callable) {
   auto facts = std::make_unique<const trace::FunctionFacts>(NameOfCallable(callable),
                                                             std::string(kBuiltIn), 0U);
   const std::scoped_lock lock(mutex_);
+  facts_.emplace(key, std::move(facts));  // first: what is kept has them
   if (kept_.emplace(key, object).second) Py_XINCREF(object);
-  facts_.emplace(key, std::move(facts));
 }
 
 // What is asked of the interpreter is asked without the lock: that may run Python, which calls, and

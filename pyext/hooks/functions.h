@@ -20,7 +20,7 @@ namespace pystrobe::hooks {
 
 /// Keys are code objects, which are kept alive from the first sight on, and for functions of C
 /// their definitions, of which there is one for all the objects that are made of it: where that is
-/// part of no library the first such object is kept alive. [GIL held;
+/// part of no library its type is kept alive, or else the first such object. [GIL held;
 /// several threads at once where there is none]
 class Functions final : public trace::KeyWatch {
  public:

@@ -2,6 +2,7 @@
 #include "pyext/hooks/greenlets.h"
 
 #include <atomic>
+#include <new>
 
 #include "pyext/hooks/held_error.h"
 
@@ -95,11 +96,15 @@ void LookForGreenlets() {
 }
 
 void FollowTo(trace::ThreadTrace& trace, const void* stack, Innermost innermost) {
-  if (trace.GoBackTo(stack)) return;
-  const HeldError held;
-  trace.BeginStack(stack, RunningCalls(innermost));
-  if (stack != nullptr) WatchSwitches();
-  PyErr_Clear();
+  try {
+    if (trace.GoBackTo(stack)) return;
+    const HeldError held;
+    trace.BeginStack(stack, RunningCalls(innermost));
+    if (stack != nullptr) WatchSwitches();
+    PyErr_Clear();
+  } catch (const std::bad_alloc&) {  // the interpreter knows nothing of exceptions of C++
+    trace.NoteLackOfMemory();
+  }
 }
 
 }  // namespace pystrobe::hooks

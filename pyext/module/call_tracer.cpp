@@ -2,6 +2,8 @@
 #include "pyext/module/call_tracer.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <pthread.h>
 #include <pybind11/stl.h>
 #include <unistd.h>
@@ -81,16 +83,18 @@ void TraceNothing() {
   trace::TraceSession::ForgetInChild();
 }
 
-void SetEmptyHooks(bool is_set) {
-  static std::unique_ptr<hooks::Hooks> empty;
+void SetEmptyFastHook(bool is_set) {
+  // Never freed: the interpreter may be gone by then.
+  static hooks::Hooks* empty = nullptr;
   if (is_set == (empty != nullptr)) return;
   if (is_set) {
     auto made = hooks::MakeEmptyHooks();
     if (auto done = made->Install(); !done) Raise(done.error());
-    empty = std::move(made);
-  } else if (auto done = std::exchange(empty, nullptr)->Remove(); !done) {
-    Raise(done.error());
+    empty = made.release();
+    return;
   }
+  const std::unique_ptr<hooks::Hooks> over(std::exchange(empty, nullptr));
+  if (auto done = over->Remove(); !done) Raise(done.error());
 }
 
 Result<ScopedFd> FileFor(std::optional<int> fd, bool timeline) {
@@ -184,6 +188,7 @@ Result<void> CallTracer::Install() {
     const Error& why = installed.error();
     if (refused) {
       refused->message += fmt::format("; and by {}: {}", hooks_->name(), why.message);
+      refused->hint = why.hint;  // the first one's may be to use this one
     } else {
       refused = why;
     }
@@ -324,7 +329,7 @@ py::dict CallTracer::Facts() {
   facts["clock_looks"] = looks;
   facts["unmatched"] = unmatched;
   facts["left_out"] = session.left_out();
-  facts["trouble"] = trouble_;
+  facts["trouble"] = fmt::format("{}", fmt::join(trace::WhatIsMissing(session, trouble_), "; "));
   facts["timeline_waits_ns"] = timeline_ == nullptr ? 0 : timeline_->waited().count();
   facts["refused_threads"] = session.refused_threads();
   facts["duration_ns"] = session.rate().ToTime(session.end() - session.begin()).count();
@@ -333,7 +338,7 @@ py::dict CallTracer::Facts() {
 
 void DefineCallTracer(py::module_& module) {
   module.def("_set_empty_hook", &hooks::SetEmptyHook, py::arg("is_set"));
-  module.def("_set_empty_hooks", &SetEmptyHooks, py::arg("is_set"));
+  module.def("_set_empty_fast_hook", &SetEmptyFastHook, py::arg("is_set"));
   py::class_<CallTracer>(module, "CallTracer")
       .def(py::init([](const std::string& engine, bool builtins, std::vector<std::string> include,
                        std::vector<std::string> exclude, std::vector<std::string> library,

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 from find import Interpreter
+from own_interpreters import Own, own_interpreters
+from own_program import answer
 from pystrobe_command import Finished, Pystrobe
 
 QUICK = ("bench", "--quick", "--rounds", "1")
 OURS = {
     *("pystrobe", "pystrobe setprofile", "pystrobe builtins"),
-    *("pystrobe, excluded", "pystrobe, sampling"),
+    *("pystrobe, excluded", "pystrobe, sampling", "pystrobe, attach"),
 }
 
 
@@ -38,6 +40,35 @@ def test_each_engine_is_measured_beside_others(pystrobe: Pystrobe, tmp_path: Pat
     # The others' hooks, of Python and of C, are called: each call takes longer.
     for tool in ("sys.setprofile", "empty C hook"):
         assert rows[tool]["ns_per_call"]["median"] > 0, tool
+
+
+@pytest.mark.parametrize("own", own_interpreters(), ids=lambda own: own.name)
+def test_the_empty_fast_hook_is_set_while_it_is_measured(own: Own) -> None:
+    said = answer(
+        """
+import ctypes, json, sys
+from pystrobe import _core
+def hooks():
+    if hasattr(sys, "monitoring"):
+        return [sys.monitoring.get_events(2) != 0, sys.monitoring.get_tool(2)]
+    api = ctypes.pythonapi
+    get, interpreter = api._PyInterpreterState_GetEvalFrameFunc, api.PyInterpreterState_Get
+    get.restype = interpreter.restype = ctypes.c_void_p
+    get.argtypes = [ctypes.c_void_p]
+    own = ctypes.cast(api._PyEval_EvalFrameDefault, ctypes.c_void_p).value
+    return [get(interpreter()) != own, None]
+before = hooks()
+_core._set_empty_fast_hook(True)
+during = hooks()
+_core._set_empty_fast_hook(False)
+print(json.dumps([before, during, hooks()]))
+""",
+        by=own,
+    )
+    has_monitoring = own.version >= (3, 12)
+    before, during, after = said
+    assert (before[0], during[0], after[0]) == (False, True, False)
+    assert during[1] == ("pystrobe" if has_monitoring else None)
 
 
 def test_the_table_and_the_page_say_the_same(pystrobe: Pystrobe, tmp_path: Path) -> None:

@@ -100,6 +100,7 @@ except pystrobe.Error as error:
     print(json.dumps(str(error)))
 """,
     )
+    assert "engine=" not in said, "as if one had not been tried"
     assert "are taken: holder 2, holder 3, holder 4; and by PyEval_SetProfile: another" in said
     assert "__main__.holds" in said
 
@@ -229,10 +230,12 @@ evaluator.reset()
 again = calls_and_evaluated(lambda: fib(10))
 evaluator.set()
 last = calls_and_evaluated(lambda: fib(10))
-print(json.dumps([again, last]))
+evaluator.take_away()  # gives it back to ours, which had it then
+third = calls_and_evaluated(lambda: fib(10))
+print(json.dumps([again, last, third]))
 """,
     )
-    assert said == [[177, False, ""], [177, True, ""]]
+    assert said == [[177, False, ""], [177, True, ""], [177, False, ""]]
 
 
 @each_frame_eval

@@ -248,7 +248,7 @@ TOOLS: dict[str, tuple[str | None, Callable[[], Nothing]]] = {
     "yappi cpu": ("yappi", lambda: Yappi("cpu")),
     "sys.setprofile": (None, SetProfile),
     "empty C hook": ("pystrobe._core", lambda: EmptyHook("_set_empty_hook")),
-    "empty fast hook": ("pystrobe._core", lambda: EmptyHook("_set_empty_hooks")),
+    "empty fast hook": ("pystrobe._core", lambda: EmptyHook("_set_empty_fast_hook")),
     "line_profiler": ("line_profiler", line_profiler),
     "pyinstrument": ("pyinstrument", pyinstrument),
     "pystrobe, attach": ("pystrobe.bench._outside", lambda: outside("pystrobe, attach")),

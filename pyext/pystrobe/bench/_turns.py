@@ -108,7 +108,7 @@ def figures(answers: list[Answer]) -> Row:
     """Of what program() said in several processes, each by the median of its turns: ``slow``, time
     under the tool as a multiple of that without it just before and after; ``after``, that without
     it once it was there as a multiple of that before; ``ns_per_call``, what a call takes more;
-    ``told_percent`` of the calls."""
+    ``told_percent`` of the calls, of the process where that is furthest from all of them."""
     ratios, left, nanoseconds, told = [], [], [], []
     for answer in answers:
         turns = [

@@ -297,6 +297,24 @@ TEST(CallStream, WhatAThreadDidLongAgoIsWrittenWithItsNextCall) {
   ASSERT_TRUE(streamed.Stop());
 }
 
+TEST(CallLog, HasRoomUntilTheChunkIsAlmostFull) {
+  KeptChunk kept;
+  CallTree tree;
+  CallLog log(&kept, gettid(), tree, 0);
+  Ticks now = 0;
+  size_t events = 0;
+  for (; log.HasRoomAt(++now); ++events) log.LeaveWithRoom(now);
+  EXPECT_EQ(events, CallChunk::kMostWords - 3);
+  log.Leave(now);
+  EXPECT_EQ(kept.chunk.size, CallChunk::kMostWords - 2) << "handed over with it";
+  EXPECT_TRUE(log.HasRoomAt(++now));
+  EXPECT_FALSE(log.HasRoomAt(now + (Ticks{1} << 32))) << "that takes two words";
+  log.Hurry();
+  EXPECT_FALSE(log.HasRoomAt(now)) << "the next event is to hand over";
+  log.Close();
+  EXPECT_TRUE(log.HasRoomAt(now)) << "it keeps nothing";
+}
+
 TEST(CallStream, AChildMadeByForkCallsOn) {
   MemoryRecording recording;
   Streamed streamed(recording);

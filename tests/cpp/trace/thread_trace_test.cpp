@@ -197,24 +197,59 @@ TEST(ThreadTrace, WhatRanBeforeEndsUntoldOnceItsCallerGoesOn) {
 TEST(ThreadTrace, TellsOfALackOfMemoryAndGoesOn) {
   class Lacking : public KeyWatch {
    public:
-    bool Admits(Key key) override {
-      if (key == KeyOf(1)) throw std::bad_alloc();
+    bool Admits(Key) override {
+      if (++asked == 3) throw std::bad_alloc();
       return true;
     }
     bool IsRefused(Key) override { return false; }
+    int asked = 0;
   };
   Lacking watch;
   const TickRate rate = TickRate::Measure();
   const auto trace =
       *ThreadTrace::Begin({gettid(), TickClock::Now(), ThreadCpuNow()}, {}, watch, rate);
   EXPECT_TRUE(trace->Enter(KeyOf(0)));
+  EXPECT_TRUE(trace->Enter(KeyOf(1)));
   EXPECT_FALSE(trace->lacked_memory());
-  EXPECT_FALSE(trace->Enter(KeyOf(1)));
+  // Not "not traced", or the interpreter would tell of it no more; nor is its end the outer one's.
+  EXPECT_TRUE(trace->Enter(KeyOf(0)));
   EXPECT_TRUE(trace->lacked_memory());
-  EXPECT_TRUE(trace->Enter(KeyOf(2)));
-  EXPECT_TRUE(trace->Leave(KeyOf(2)));
+  EXPECT_TRUE(trace->Leave(KeyOf(0)));
+  EXPECT_EQ(trace->depth(), 2U);
+  EXPECT_TRUE(trace->Enter(KeyOf(0)));
+  EXPECT_EQ(trace->depth(), 3U);
+  EXPECT_TRUE(trace->Leave(KeyOf(0)));
+  EXPECT_TRUE(trace->Leave(KeyOf(1)));
   EXPECT_TRUE(trace->Leave(KeyOf(0)));
   EXPECT_EQ(trace->depth(), 0U);
+  EXPECT_EQ(trace->unmatched(), 0U);
+  EXPECT_EQ(trace->tree().root().first_child->calls, 1U);
+}
+
+// What is most often has a way of its own. Without CPU time the clock alone decides.
+TEST(ThreadTrace, GoesTheShortWayWhereItWasBefore) {
+  CountedKeys watch(nullptr);
+  const TickRate rate = TickRate::Measure();
+  const auto trace =
+      *ThreadTrace::Begin({gettid(), TickClock::Now(), {}}, {}, watch, rate, {.cpu_time = false});
+  EXPECT_FALSE(trace->EnterAgain(KeyOf(0))) << "the first time";
+  trace->Enter(KeyOf(0));
+  EXPECT_FALSE(trace->LeaveAgain(KeyOf(1))) << "another";
+  trace->Leave(KeyOf(0));
+  trace->Enter(KeyOf(1));
+  trace->Leave(KeyOf(1));
+  for (int round = 0; round < 3; ++round) {
+    for (const size_t key : {0, 1}) {
+      // The first time round nobody knows what comes after the second.
+      const bool is_known = TickClock::UsesTsc() && (round > 0 || key == 1);
+      EXPECT_EQ(trace->EnterAgain(KeyOf(key)), is_known) << round << key;
+      if (!is_known) trace->Enter(KeyOf(key));
+      EXPECT_EQ(trace->LeaveAgain(KeyOf(key)), TickClock::UsesTsc());
+      if (!TickClock::UsesTsc()) trace->Leave(KeyOf(key));
+    }
+  }
+  EXPECT_EQ(trace->depth(), 0U);
+  EXPECT_FALSE(trace->LeaveAgain(KeyOf(1))) << "nothing is open";
 }
 
 TEST(ThreadTrace, CountsWhatIsEnteredAndNotWhatGoesOn) {
