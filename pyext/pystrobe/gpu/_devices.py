@@ -111,10 +111,7 @@ def _found() -> tuple[tuple[Device, ...], str | None]:
 @functools.cache
 def _asked(is_initialized: bool) -> tuple[tuple[Device, ...], str | None]:
     try:
-        if is_initialized:
-            found = _described(_core.gpu_devices())
-        else:
-            found = _devices_in_a_child()
+        found = _described(_core.gpu_devices()) if is_initialized else _devices_in_a_child()
     except (Error, OSError, ValueError, TypeError, KeyError) as error:
         return (), str(error)
     if not found:
