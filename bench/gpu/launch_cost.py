@@ -120,6 +120,15 @@ WORKS: dict[str, Callable[[], Callable[[], float]]] = {
 }
 
 
+@contextmanager
+def on_one_cpu() -> Iterator[None]:
+    """The calling thread: CPUs differ, each has its own speed at a time."""
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cpus)})
+    yield
+    os.sched_setaffinity(0, cpus)
+
+
 class Beside:
     """A process that does the same work and never uses a profiler: what changes between two of its
     blocks has changed on the machine."""
@@ -135,7 +144,9 @@ class Beside:
         run = warm(work)
         while True:
             asked_by = to.recv()
-            to.send((asked_by, run()))
+            with on_one_cpu():
+                taken = run()
+            to.send((asked_by, taken))
 
     def run(self) -> float:
         """One block, in microseconds. From one process at a time; what one asked for that has ended
@@ -159,32 +170,40 @@ def warm(work: str) -> Callable[[], float]:
     return run
 
 
+def in_turn(run: Callable[[], float], beside: Beside) -> list[tuple[float, float]]:
+    """Blocks here, and right behind each one there, on the same CPU."""
+    blocks = []
+    for _ in range(CYCLES):
+        with on_one_cpu():
+            here = run()
+        blocks.append((here, beside.run()))
+    return blocks
+
+
 def cost_of(profiler: str, work: str, beside: Beside) -> dict[str, float]:
     """To be measured where no profiler has been used: some leave launches slower for good."""
     make, run = PROFILERS[profiler], warm(work)
-    plain, before, after, on = [], [], [], []
-    for _ in range(CYCLES):
-        plain.append(run())
-        before.append(plain[-1] / beside.run())
+    plain = in_turn(run, beside)
+    before = statistics.median(here / there for here, there in plain)
     with make():
         run()
-    last = run()
+    last, on = run(), []
     for _ in range(CYCLES):
         with make():
             taken = run()
         behind = run()
-        after.append(behind / beside.run())
         # A machine's speed changes within seconds, by a third: only neighbours are alike.
         on.append(2 * taken / (last + behind))
         last = behind
+    after = [here / there / before for here, there in in_turn(run, beside)]
     return {
-        "plain_us": statistics.median(plain),
+        "plain_us": statistics.median(here for here, _ in plain),
         "on": statistics.median(on),
         "on_min": min(on),
         "on_max": max(on),
-        "after": statistics.median(after) / statistics.median(before),
-        "after_min": min(after) / statistics.median(before),
-        "after_max": max(after) / statistics.median(before),
+        "after": statistics.median(after),
+        "after_min": min(after),
+        "after_max": max(after),
     }
 
 
