@@ -104,7 +104,11 @@ def _devices_in_a_child() -> list[Device]:
 
 def _found() -> tuple[tuple[Device, ...], str | None]:
     """The devices, and why there are none."""
-    return _asked(_core.gpu_is_initialized())
+    try:
+        is_initialized = _core.gpu_is_initialized()
+    except Error as error:
+        return (), str(error)
+    return _asked(is_initialized)
 
 
 # Once in a child, and again once the driver can be asked here.
