@@ -36,7 +36,7 @@ struct KnownThread {
 /// [any thread; Stop and what follows it while no thread is in a hook]
 class TraceSession {
  public:
-  /// Nodes of all trees together: 120 MB.
+  /// Nodes of all trees together: 120 to 190 MB.
   static constexpr size_t kMostNodes = size_t{1} << 20;
 
   /// `threads`: those there are now. `watch` outlives the session and must do with several threads
