@@ -133,6 +133,7 @@ void CallStream::Close(CallLog& log, CallChunk* last) {
 void CallStream::MakeChunks() {
   const size_t wanted = open_.size() + kSpareChunks;
   if (chunks_.size() >= wanted) return;
+  chunks_.reserve(wanted);
   full_.reserve(wanted);
   empty_.reserve(wanted);
   while (chunks_.size() < wanted) {

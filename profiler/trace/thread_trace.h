@@ -317,13 +317,6 @@ class ThreadTrace {
   void BeginRunning(std::span<const RunningCall> running, Ticks begin);
   Ticks LeaveStack();
 
-  // Keys, each in its place, until another takes it.
-  struct Memo {
-    static constexpr size_t kRefused = 1024, kMet = 256;
-    std::array<Key, kRefused> refused{};
-    std::array<Key, kMet> met{};
-  };
-
   Slot* top_;  // the innermost open call; the first slot is the root's
   Slot* last_running_;
   OffCpu off_cpu_;
@@ -355,6 +348,12 @@ class ThreadTrace {
   HashMap<const void*, Stack> other_stacks_;
   const void* stack_ = nullptr;
   const void* frame_of_stack_ = nullptr;
+  // Keys, each in its place, until another takes it.
+  struct Memo {
+    static constexpr size_t kRefused = 1024, kMet = 256;
+    std::array<Key, kRefused> refused{};
+    std::array<Key, kMet> met{};
+  };
   std::unique_ptr<Memo> memo_ = std::make_unique<Memo>();
   struct Life {
     CallNode* node;
