@@ -246,8 +246,8 @@ class ThreadTrace {
   uint64_t unplaced() const { return unplaced_; }
   /// Ends of what was never entered.
   uint64_t unmatched() const { return unmatched_; }
-  /// There was no memory for some calls: they are not in the tree, and what ended with them may
-  /// have been taken for others.
+  /// There was no memory for some calls: they are not in the tree, and their time is their
+  /// caller's. Or there was none for the timeline, which ended then.
   bool lacked_memory() const { return lacked_memory_ || log_.gave_up(); }
   void NoteLackOfMemory() { lacked_memory_ = true; }
 

@@ -132,21 +132,15 @@ TEST(MaxDepth, CountsAsAStackDoes) {
   }
 }
 
-TEST(FullTree, CountsAsAStackDoes) {
+// On one stack, and on several by turns; by the room alone, and by the depth too.
+TEST(FullTree, CountsAsStacksDo) {
   std::mt19937 random(1);
-  for (size_t round = 0; round < 60; ++round) {
-    const size_t depth = round % 2 == 0 ? 2000 : 3, room = 1 + round;
-    Limited trace(depth, {}, room);
-    ExpectToCountAsStacksDo(trace, depth, std::vector<Path>(1), random, room);
-  }
-}
-
-TEST(FullTree, CountsAsSeveralStacksDo) {
-  std::mt19937 random(1);
-  for (size_t round = 0; round < 60; ++round) {
-    const size_t depth = round % 2 == 0 ? 2000 : 3, room = 1 + round;
-    Limited trace(depth, {}, room);
-    ExpectToCountAsStacksDo(trace, depth, std::vector<Path>(4), random, room);
+  for (const size_t stacks : {1, 4}) {
+    for (size_t room = 1; room <= 60; ++room) {
+      const size_t depth = room % 2 == 0 ? 3 : 2000;
+      Limited trace(depth, {}, room);
+      ExpectToCountAsStacksDo(trace, depth, std::vector<Path>(stacks), random, room);
+    }
   }
 }
 
