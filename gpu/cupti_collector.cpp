@@ -99,6 +99,7 @@ Result<void> CuptiCollector::Prepare(const Options& options, LaunchPath& path) {
   notes_waits_ = true;
   counts_.Clear();
   graph_nodes_.Clear();
+  captures_ = 0;
   cupti_ = options.cupti;
   path_ = &path;
   lender = buffers_;
@@ -168,8 +169,10 @@ void CuptiCollector::OnEnd(CUpti_CallbackId id, const CUpti_CallbackData& call) 
   const CurrentCall ended = std::exchange(current_call, {});
   // First: what follows is no part of the wait.
   const int64_t now_ns = ended.wait_begin_ns != 0 ? MonotonicNow().count() : 0;
-  const bool is_done = *static_cast<const CUresult*>(call.functionReturnValue) == CUDA_SUCCESS;
+  const auto result = *static_cast<const CUresult*>(call.functionReturnValue);
+  const bool is_done = result == CUDA_SUCCESS;
   const auto kind = KindOfLaunchCall(id);
+  if (!kind && ended.wait_begin_ns == 0) return OnCapture(id, result);
   const bool is_tallied = ended.tallied.period != 0;
   // One that began before all was forgotten, or in another session, is in no figure.
   if (is_tallied && ended.tallied.period != tally_.period()) return;
@@ -187,6 +190,22 @@ void CuptiCollector::OnEnd(CUpti_CallbackId id, const CUpti_CallbackData& call) 
               .end_ns = now_ns,
               .tid = OwnTid(),
               .path = path_.load(std::memory_order_acquire)->Current().path});
+}
+
+// One that is spoilt ends too, with an error; but not by who must not or cannot end it.
+void CuptiCollector::OnCapture(CUpti_CallbackId id, CUresult result) {
+  const auto edge = CaptureEdgeOf(id);
+  if (edge == CaptureEdge::kBegin && result == CUDA_SUCCESS) {
+    captures_.fetch_add(1, std::memory_order_acq_rel);
+    return;
+  }
+  const bool is_refused = result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD ||
+                          result == CUDA_ERROR_ILLEGAL_STATE || result == CUDA_ERROR_INVALID_HANDLE;
+  if (edge != CaptureEdge::kEnd || is_refused) return;
+  // Of one that began before, the begin was not seen.
+  uint32_t open = captures_.load(std::memory_order_acquire);
+  while (open > 0 && !captures_.compare_exchange_weak(open, open - 1)) {
+  }
 }
 
 // Of what is no kernel the name is that of the driver's function.

@@ -67,6 +67,8 @@ class CuptiCollector {
   ActivityBuffers& buffers() { return *buffers_; }
   /// Whether a CUDA graph was made or launched in any session of this process.
   bool saw_graphs() const { return saw_graphs_.load(std::memory_order_relaxed); }
+  /// Whether a thread captures a stream into a graph, and has begun since this was taken.
+  bool IsCapturing() const { return captures_.load(std::memory_order_acquire) > 0; }
   LaunchTotals launches() const { return counts_.Sum(); }
   /// What was launched, where it is tallied.
   std::vector<TallyRow> tally() const { return tally_.Rows(); }
@@ -83,6 +85,7 @@ class CuptiCollector {
   Result<ActivityBuffers*> BuffersFor(const Options& options);
   void OnBegin(CUpti_CallbackId id, const CUpti_CallbackData& call);
   void OnEnd(CUpti_CallbackId id, const CUpti_CallbackData& call);
+  void OnCapture(CUpti_CallbackId id, CUresult result);
   void OnGraph(CUpti_CallbackId id, const CUpti_GraphData& graph);
   uint64_t NumberOf(CUgraphNode node) const;
   void Tally(const CUpti_CallbackData& call, LaunchKind kind, TalliedLaunch launch);
@@ -96,6 +99,7 @@ class CuptiCollector {
   LaunchCounts counts_;
   GraphNodes graph_nodes_;
   std::atomic<bool> saw_graphs_{false};
+  std::atomic<uint32_t> captures_{0};  // of streams, that have begun and not ended
   std::atomic<const CuptiApi*> cupti_{nullptr};
   std::atomic<LaunchPath*> path_{nullptr};
   ActivityBuffers* buffers_ = nullptr;

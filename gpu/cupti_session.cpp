@@ -63,6 +63,7 @@ class CuptiSession::Impl {
   Result<void> Stop();
   void Restart();
   void NoMoreWaits() { collector_.NoMoreWaits(); }
+  bool IsCapturing() const { return collector_.IsCapturing(); }
   CuptiFacts Facts() const;
   void Read(FunctionRef<void(const KernelSums&, const IdleTime&)> reader) const {
     const std::lock_guard lock(decode_mutex_);
@@ -141,7 +142,7 @@ Result<void> CuptiSession::Impl::Enable() {
   auto thread = StartThread("reading CUPTI's records", [this] { Run(); });
   if (!thread) return std::unexpected(thread.error());
   thread_ = *std::move(thread);
-  for (const auto calls : {LaunchCallIds(), WaitCallIds()}) {
+  for (const auto calls : {LaunchCallIds(), WaitCallIds(), CaptureCallIds()}) {
     if (auto done = EnableCalls(calls); !done) return done;
   }
   for (const CUpti_CallbackIdResource id : kGraphEvents) {
@@ -372,6 +373,10 @@ CuptiSession::~CuptiSession() {
 
 void CuptiSession::Restart() {
   if (!CuptiCollector::IsInChild()) impl_->Restart();
+}
+
+bool CuptiSession::IsCapturing() const {
+  return !CuptiCollector::IsInChild() && impl_->IsCapturing();
 }
 
 void CuptiSession::NoMoreWaits() {

@@ -79,6 +79,10 @@ class CuptiSession {
   /// has not begun does, so synchronise before. In a child of fork() it does nothing.
   void Restart();
 
+  /// Whether a thread captures a stream into a graph, and has begun since Start: who waits for a
+  /// device meanwhile spoils that. False in a child of fork().
+  bool IsCapturing() const;
+
   /// What threads wait for from now on counts for nothing: whoever is about to stop waits first.
   void NoMoreWaits();
 

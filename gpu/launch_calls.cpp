@@ -131,6 +131,17 @@ constexpr uint32_t kWaits[] = {
     CBID(cuMemcpy3D_v2_ptds),
 };
 
+constexpr uint32_t kCaptures[] = {
+    CBID(cuStreamBeginCapture),
+    CBID(cuStreamBeginCapture_ptsz),
+    CBID(cuStreamBeginCapture_v2),
+    CBID(cuStreamBeginCapture_v2_ptsz),
+    720 /* cuStreamBeginCaptureToGraph, of CUDA 12.3 */,
+    721 /* cuStreamBeginCaptureToGraph_ptsz */,
+    CBID(cuStreamEndCapture),
+    CBID(cuStreamEndCapture_ptsz),
+};
+
 #undef CBID
 
 constexpr size_t kIds = 1024;
@@ -175,5 +186,15 @@ std::optional<LaunchKind> KindOfLaunchCall(uint32_t id) {
 std::span<const uint32_t> WaitCallIds() { return kWaits; }
 
 bool IsWaitCall(uint32_t id) { return id < kIds && kIsWait[id]; }
+
+std::span<const uint32_t> CaptureCallIds() { return kCaptures; }
+
+std::optional<CaptureEdge> CaptureEdgeOf(uint32_t id) {
+  const auto* const found = std::ranges::find(kCaptures, id);
+  if (found == std::end(kCaptures)) return std::nullopt;
+  const bool ends = id == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture ||
+                    id == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz;
+  return ends ? CaptureEdge::kEnd : CaptureEdge::kBegin;
+}
 
 }  // namespace pystrobe::gpu

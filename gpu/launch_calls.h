@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which functions of the driver put work on a device, whose records carry the call's correlation
-// id, and which wait for one. [any thread]
+// id, which wait for one, and which begin and end the capture of a stream. [any thread]
 #pragma once
 
 #include <cstddef>
@@ -26,5 +26,11 @@ std::optional<LaunchKind> KindOfLaunchCall(uint32_t id);
 std::span<const uint32_t> WaitCallIds();
 /// [async-signal-safe]
 bool IsWaitCall(uint32_t id);
+
+enum class CaptureEdge : uint8_t { kBegin, kEnd };
+/// Of a stream, into a graph.
+std::span<const uint32_t> CaptureCallIds();
+/// Nullopt of any other. [async-signal-safe]
+std::optional<CaptureEdge> CaptureEdgeOf(uint32_t id);
 
 }  // namespace pystrobe::gpu

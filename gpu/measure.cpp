@@ -187,9 +187,12 @@ Result<EventTimer> Meter::StartTimer() {
 Result<void> Meter::PutBefore() {
   const auto scope = ScopedContext::Of(cuda_, context_);
   if (!scope) return std::unexpected(scope.error());
-  auto done = kernels_->LaunchNote(options_.stream, ProbeKernels::kFirst);
-  if (done && flush_ != nullptr) done = flush_->Put(options_.stream);
+  Result<void> done;
+  if (flush_ != nullptr) done = flush_->Put(options_.stream);
   if (done && gate_ != nullptr) done = gate_->Close(options_.stream);
+  // Behind the gate, so that the clock is that of the work alone.
+  if (done) done = kernels_->LaunchNote(options_.stream, ProbeKernels::kFirst);
+  if (!done && gate_ != nullptr) gate_->Open();
   return done;
 }
 

@@ -4,6 +4,7 @@
 #include <cuda_occupancy.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <climits>
 #include <cmath>
 
@@ -97,8 +98,17 @@ std::string WordsOf(OccupancyLimit limit, const BlockShape& shape) {
       return fmt::format("the number of blocks, of {} threads each", Product(shape.block));
     case OccupancyLimit::kBarriers:
       return "barriers";
+    case OccupancyLimit::kClusters:
+      return fmt::format("clusters of {} blocks", Product(shape.cluster));
   }
   return {};
+}
+
+// That the device holds at once.
+double BlocksAtOnce(const DeviceLimits& device, const BlockShape& shape, int blocks_each) {
+  const double each = static_cast<double>(blocks_each) * device.multiprocessors;
+  if (shape.max_clusters == 0) return each;
+  return std::min(each, static_cast<double>(shape.max_clusters * Product(shape.cluster)));
 }
 
 }  // namespace
@@ -130,6 +140,8 @@ std::string_view ToString(OccupancyLimit limit) {
       return "blocks";
     case OccupancyLimit::kBarriers:
       return "barriers";
+    case OccupancyLimit::kClusters:
+      return "clusters";
   }
   return {};
 }
@@ -154,15 +166,15 @@ Result<Occupancy> OccupancyOf(const DeviceLimits& device, const BlockShape& shap
                 threads, shape.registers, shape.static_shared + shape.dynamic_shared);
   }
   const auto warp = static_cast<uint64_t>(device.warp_size);
-  const uint64_t warps = (threads + warp - 1) / warp * static_cast<uint64_t>(blocks);
+  const auto warps = static_cast<double>((threads + warp - 1) / warp);
   const int most_warps = device.threads_per_multiprocessor / device.warp_size;
-  Occupancy occupancy{.blocks_per_multiprocessor = blocks,
-                      .theoretical = static_cast<double>(warps) / most_warps,
-                      .limits = LimitsOf(found.limitingFactors)};
-  double at_once = static_cast<double>(blocks) * device.multiprocessors;
-  if (shape.max_clusters != 0) {
-    at_once = static_cast<double>(shape.max_clusters) * static_cast<double>(Product(shape.cluster));
-  }
+  const double each = static_cast<double>(blocks) * device.multiprocessors;
+  const double at_once = BlocksAtOnce(device, shape, blocks);
+  Occupancy occupancy{
+      .blocks_per_multiprocessor = blocks,
+      .theoretical = warps * at_once / (static_cast<double>(most_warps) * device.multiprocessors),
+      .limits = at_once < each ? std::vector{OccupancyLimit::kClusters}
+                               : LimitsOf(found.limitingFactors)};
   occupancy.waves = static_cast<double>(Product(grid)) / at_once;
   const double whole = std::ceil(occupancy.waves);
   occupancy.tail_efficiency = whole > 0 ? occupancy.waves / whole : 0;

@@ -32,12 +32,12 @@ struct DeviceLimits {
 Result<DeviceLimits> ReadDeviceLimits(int index);
 
 /// What there are no more blocks for.
-enum class OccupancyLimit { kWarps, kRegisters, kSharedMemory, kBlocks, kBarriers };
+enum class OccupancyLimit { kWarps, kRegisters, kSharedMemory, kBlocks, kBarriers, kClusters };
 std::string_view ToString(OccupancyLimit limit);
 
 struct Occupancy {
-  int blocks_per_multiprocessor = 0;
-  double theoretical = 0;              ///< warps that fit, of those that a multiprocessor holds
+  int blocks_per_multiprocessor = 0;   ///< of one that has all neighbours that its clusters need
+  double theoretical = 0;              ///< warps that fit, of those that the device holds
   std::vector<OccupancyLimit> limits;  ///< all that end at the same number of blocks
   double waves = 0;                    ///< times that the device is filled
   /// Share of the places that have work if all blocks take equally long: what is left out is the
@@ -47,8 +47,9 @@ struct Occupancy {
 
 /// By the calculator of <cuda_occupancy.h>, which does what cuOccupancyMaxActiveBlocksPer-
 /// Multiprocessor does, with shared memory up to what a kernel may ask for, as its launch must have
-/// done. Of clusters the device has told how many it holds. Fails where the device is later than
-/// the header, or nothing fits. A microsecond.
+/// done. Of clusters the device has told how many it holds: a multiprocessor without neighbours for
+/// one stays empty, which is in `theoretical`. Fails where the device is later than the header, or
+/// nothing fits. A microsecond.
 Result<Occupancy> OccupancyOf(const DeviceLimits& device, const BlockShape& shape,
                               const std::array<uint32_t, 3>& grid);
 

@@ -72,10 +72,17 @@ void GpuTrace::Drop() {
   ranges_.reset();
 }
 
+Result<void> GpuTrace::WaitForDevices() const {
+  if (!session_->IsCapturing()) return gpu::SynchronizeDevices();
+  return Fail(ErrorCode::kGpu,
+              "a stream was captured into a graph, so the device was not waited for: what it had "
+              "not ended is without times");
+}
+
 void GpuTrace::Restart() {
   const GilReleased released;
   // A device that failed does nothing more, which is as good.
-  static_cast<void>(gpu::SynchronizeDevices());
+  static_cast<void>(WaitForDevices());
   const std::lock_guard lock(mutex_);
   begin_ = MonotonicNow();
   // Before the session, which forgets what was launched in the ranges of before.
@@ -91,7 +98,7 @@ GpuWorkOfProcess GpuTrace::Stop() {
   {
     const GilReleased released;
     session_->NoMoreWaits();
-    done = gpu::SynchronizeDevices();
+    done = WaitForDevices();
     end = MonotonicNow();
     work.record.quality.duration_ns = (end - begin_).count();
     const auto stopped = session_->Stop();

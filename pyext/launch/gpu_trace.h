@@ -37,7 +37,9 @@ class GpuTrace {
   GpuTrace(const GpuTrace&) = delete;
   GpuTrace& operator=(const GpuTrace&) = delete;
 
-  /// Waits for all devices, and starts over: what was done until now counts for nothing.
+  /// Waits for all devices, and starts over: what was done until now counts for nothing. While a
+  /// stream is captured into a graph nothing is waited for, which would spoil that: here and in
+  /// Stop.
   void Restart();
   /// Waits for all devices, and ends. Once. What could not be had of the end, a device that failed
   /// say, is told in GpuQuality::source; the rest is there all the same.
@@ -51,6 +53,7 @@ class GpuTrace {
 
  private:
   GpuTrace(PythonPaths& paths, std::unique_ptr<gpu::CuptiSession> session, size_t max_spans);
+  Result<void> WaitForDevices() const;
 
   PythonPaths& paths_;
   mutable std::mutex mutex_;  // SoFar's, against what ends or restarts

@@ -30,7 +30,7 @@ class GpuOccupancy:
     """How much of a device a kernel can fill, by its shape and its last grid."""
 
     blocks_per_multiprocessor: int
-    theoretical: float  #: warps that fit, of those that a multiprocessor holds
+    theoretical: float  #: warps that fit, of those that all multiprocessors hold
     waves: float  #: times that the device is filled
     tail_efficiency: float  #: share of the places with work, if all blocks take equally long
 

@@ -31,7 +31,7 @@ struct CUstream_st {
   uint32_t id;
   std::deque<mock_cuda::Operation> queue{};
   int64_t free_at = 0;
-  bool is_captured = false;
+  bool is_captured = false, is_spoilt = false;  // the capture was, by who waited for the device
 };
 
 namespace mock_cuda {

@@ -35,6 +35,15 @@ bool IsDone(CUstream_st& stream) {
   return stream.queue.empty() && stream.free_at <= Now();
 }
 
+bool SpoilCaptures() {
+  bool any = false;
+  for (CUstream_st* stream : streams) {
+    any |= stream->is_captured;
+    stream->is_spoilt |= stream->is_captured;
+  }
+  return any;
+}
+
 }  // namespace
 
 int64_t Now() {
@@ -116,6 +125,7 @@ EXPORT CUresult CUDAAPI cuCtxSynchronize() {
   {
     BEGIN();
     if (CurrentContext() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (SpoilCaptures()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   WaitUntil([context = CurrentContext()] {
     bool done = true;
@@ -165,6 +175,29 @@ EXPORT CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStat
   if (own == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   *status = own->is_captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
+  Seen seen({.function = "cuStreamBeginCapture_v2"});
+  BEGIN();
+  CUstream_st* const own = Resolve(stream);
+  if (own == nullptr) return seen.Exit(CUDA_ERROR_INVALID_HANDLE);
+  if (own->is_captured) return seen.Exit(CUDA_ERROR_ILLEGAL_STATE);
+  own->is_captured = true;
+  own->is_spoilt = false;
+  return seen.Exit(CUDA_SUCCESS);
+}
+
+// What is put on the stream meanwhile runs here: graphs are mock_cupti's.
+EXPORT CUresult CUDAAPI cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  Seen seen({.function = "cuStreamEndCapture"});
+  BEGIN();
+  CUstream_st* const own = Resolve(stream);
+  if (own == nullptr) return seen.Exit(CUDA_ERROR_INVALID_HANDLE);
+  if (!own->is_captured) return seen.Exit(CUDA_ERROR_ILLEGAL_STATE);
+  own->is_captured = false;
+  *graph = nullptr;
+  return seen.Exit(own->is_spoilt ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS);
 }
 
 // The moment at which the word has changed is that at which it is seen.

@@ -74,6 +74,8 @@ const std::map<std::string, CUpti_CallbackId>& Ids() {
   static const std::map<std::string, CUpti_CallbackId> kIds{
       {"cuLaunchKernel", CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel},
       {"cuGraphLaunch", CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch},
+      {"cuStreamBeginCapture_v2", CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2},
+      {"cuStreamEndCapture", CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture},
       {"cuStreamSynchronize", CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize},
       {"cuMemsetD32Async", CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async},
       {"cuMemcpyHtoDAsync_v2", CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2},

@@ -65,6 +65,17 @@ def _cupti() -> ctypes.CDLL:
     return ctypes.CDLL("libcupti.so.13")
 
 
+def begin_capture(stream: int) -> int:
+    """What the driver returns."""
+    return int(_cuda.cuStreamBeginCapture_v2(ctypes.c_void_p(stream), 0))
+
+
+def end_capture(stream: int) -> int:
+    """What the driver returns."""
+    graph = ctypes.c_void_p()
+    return int(_cuda.cuStreamEndCapture(ctypes.c_void_p(stream), ctypes.byref(graph)))
+
+
 def synchronize(stream: int = 0) -> None:
     assert _cuda.cuStreamSynchronize(ctypes.c_void_p(stream)) == 0
 

@@ -101,6 +101,32 @@ TEST_F(CuptiLifecycleTest, IsStoppedByItsEnd) {
   Start();
 }
 
+TEST_F(CuptiLifecycleTest, KnowsWhetherAStreamIsCaptured) {
+  const auto begin = [&](Stream stream) {
+    return driver_.Find<CUresult(CUstream, int)>("cuStreamBeginCapture_v2")(stream, 0);
+  };
+  const auto end = [&](Stream stream) {
+    CUgraph graph = nullptr;
+    return driver_.Find<CUresult(CUstream, CUgraph*)>("cuStreamEndCapture")(stream, &graph);
+  };
+  const Stream before = driver_.MakeStream(), first = driver_.MakeStream(),
+               second = driver_.MakeStream();
+  ASSERT_EQ(begin(before), CUDA_SUCCESS);
+  Start();
+  EXPECT_FALSE(session_->IsCapturing());
+  EXPECT_EQ(end(before), CUDA_SUCCESS);
+  EXPECT_FALSE(session_->IsCapturing()) << "what was not seen to begin counts for nothing";
+  ASSERT_EQ(begin(first), CUDA_SUCCESS);
+  ASSERT_EQ(begin(second), CUDA_SUCCESS);
+  EXPECT_NE(begin(second), CUDA_SUCCESS);
+  EXPECT_EQ(end(first), CUDA_SUCCESS);
+  EXPECT_NE(end(first), CUDA_SUCCESS);
+  EXPECT_TRUE(session_->IsCapturing()) << "the second";
+  EXPECT_NE(driver_.Find<CUresult()>("cuCtxSynchronize")(), CUDA_SUCCESS);
+  EXPECT_EQ(end(second), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  EXPECT_FALSE(session_->IsCapturing());
+}
+
 TEST_F(CuptiLifecycleTest, ThereIsOneInAProcess) {
   Start();
   const auto second = CuptiSession::Start(options_, path_);

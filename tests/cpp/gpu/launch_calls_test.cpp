@@ -40,6 +40,16 @@ TEST(LaunchCalls, SomeAreWaitedForAndSomeWaitsAreNone) {
   for (const uint32_t id : WaitCallIds()) EXPECT_TRUE(IsWaitCall(id)) << id;
 }
 
+TEST(LaunchCalls, CapturesBeginAndEnd) {
+  EXPECT_EQ(CaptureEdgeOf(CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2), CaptureEdge::kBegin);
+  EXPECT_EQ(CaptureEdgeOf(CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz), CaptureEdge::kEnd);
+  EXPECT_EQ(CaptureEdgeOf(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel), std::nullopt);
+  for (const uint32_t id : CaptureCallIds()) {
+    EXPECT_TRUE(CaptureEdgeOf(id)) << id;
+    EXPECT_FALSE(KindOfLaunchCall(id)) << id;
+  }
+}
+
 TEST(LaunchCounts, ThreadsAddUp) {
   LaunchCounts counts;
   std::vector<std::thread> threads;

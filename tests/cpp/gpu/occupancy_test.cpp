@@ -46,6 +46,10 @@ Occupancy Of(const BlockShape& shape, uint32_t blocks = 132 * 32) {
 }
 
 // A multiprocessor holds 64 warps in 4 parts, 32 blocks, 65,536 registers and 228 KB.
+std::vector<std::string> Advice(const BlockShape& shape, uint32_t blocks) {
+  return OccupancyAdvice(kH200, shape, {blocks, 1, 1}, Of(shape, blocks));
+}
+
 TEST(Occupancy, ThreadsAndRegistersThatJustFit) {
   // 4 warps of 32 x 32 registers: 16 blocks by both.
   const Occupancy found = Of(Shape(128, 32));
@@ -119,6 +123,14 @@ TEST(Occupancy, WavesOfClusters) {
   shape.max_clusters = 60;  // some multiprocessors have no neighbour free
   const Occupancy found = Of(shape, 300);
   EXPECT_EQ(found.waves, 2.5);
+  EXPECT_EQ(found.blocks_per_multiprocessor, 1);
+  EXPECT_DOUBLE_EQ(found.theoretical, 0.1875 * 120 / 132);
+  EXPECT_THAT(found.limits, ElementsAre(kClusters));
+  EXPECT_THAT(Advice(shape, 300), Contains(HasSubstr("17 % of the warps fit, for clusters of 2")));
+
+  shape.max_clusters = 66;  // all of them
+  EXPECT_DOUBLE_EQ(Of(shape, 300).theoretical, 0.1875);
+  EXPECT_THAT(Of(shape, 300).limits, ElementsAre(kRegisters, kSharedMemory));
 }
 
 TEST(Occupancy, WhatCannotBeIsAnError) {
@@ -132,10 +144,6 @@ TEST(Occupancy, WhatCannotBeIsAnError) {
   EXPECT_THAT(message(kH200, Shape(0, 32)), HasSubstr("not valid"));
   EXPECT_THAT(message(kH200, Shape(1024, 255)), HasSubstr("fit nowhere"));
   EXPECT_THAT(message(kH200, Shape(128, 32, 228 * kKilobyte)), HasSubstr("fit nowhere"));
-}
-
-std::vector<std::string> Advice(const BlockShape& shape, uint32_t blocks) {
-  return OccupancyAdvice(kH200, shape, {blocks, 1, 1}, Of(shape, blocks));
 }
 
 TEST(OccupancyAdvice, IsOfWhatMayBeBetter) {
