@@ -20,12 +20,13 @@ int OnEvent(PyCodeEvent event, PyCodeObject* code) {
 
 }  // namespace
 
-bool FreedCodes::Start(OnFreed on_freed) {
-  if (watcher != kNone) return true;
-  told = on_freed;
-  watcher = PyCode_AddWatcher(OnEvent);
-  if (watcher < 0) PyErr_Clear();
-  return watcher >= 0;
+FreedCodes::Told FreedCodes::Start(OnFreed on_freed) {
+  if (watcher == kNone) {
+    told = on_freed;
+    watcher = PyCode_AddWatcher(OnEvent);
+    if (watcher < 0) PyErr_Clear();
+  }
+  return watcher >= 0 ? Told::kOfThisInterpreter : Told::kOfNone;
 }
 
 void FreedCodes::Stop() {
@@ -35,8 +36,35 @@ void FreedCodes::Stop() {
 
 #else
 
-bool FreedCodes::Start(OnFreed) { return false; }
-void FreedCodes::Stop() {}
+namespace {
+
+destructor next = nullptr;  // null: the slot is not ours
+FreedCodes::OnFreed told = nullptr;
+
+void OnDealloc(PyObject* code) {
+  if (told != nullptr) told(reinterpret_cast<pyabi::Address>(code));
+  next(code);
+}
+
+}  // namespace
+
+// All interpreters have the one type, and one GIL.
+FreedCodes::Told FreedCodes::Start(OnFreed on_freed) {
+  told = on_freed;
+  if (next == nullptr) {
+    next = PyCode_Type.tp_dealloc;
+    PyCode_Type.tp_dealloc = OnDealloc;
+  }
+  return Told::kOfAll;
+}
+
+// Where somebody has taken it since it stays, as theirs calls ours.
+void FreedCodes::Stop() {
+  told = nullptr;
+  if (PyCode_Type.tp_dealloc != OnDealloc) return;
+  PyCode_Type.tp_dealloc = next;
+  next = nullptr;
+}
 
 #endif
 

@@ -205,7 +205,7 @@ void AddDevices(Tables& tables, GpuRecord& record) {
 
 // cuptiGetVersion counted releases until 12, and has the version itself from then on.
 std::string VersionText(uint32_t version) {
-  if (version < 100000) return fmt::format("CUPTI {}", version);
+  if (version < 100000) return fmt::format("CUPTI of CUDA 12 (version {})", version);
   return fmt::format("CUPTI {}.{}", version / 10000, version / 100 % 100);
 }
 

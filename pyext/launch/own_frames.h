@@ -49,6 +49,10 @@ class OwnFrames {
   void Walk(Address tstate, std::vector<pyabi::RawFrame>& frames,
             std::vector<Address>& loop_frames) const;
 
+  /// That the thread with this state is in.
+  Address InterpreterOf(Address tstate) const {
+    return OwnMemory::ValueOr0<Address>(tstate + layout_.thread.interp);
+  }
   const pyabi::Layout& layout() const { return layout_; }
 
  private:

@@ -12,7 +12,6 @@
 #include "profiler/base/clock.h"
 #include "profiler/base/hash.h"
 #include "profiler/model/recording.h"
-#include "pyext/launch/freed_codes.h"
 #include "sampler/remote/code_cache.h"
 #include "sampler/remote/region_frames.h"
 #include "sampler/remote/target.h"
@@ -86,7 +85,7 @@ Result<void> PythonPaths::Begin() {
     return FailWithHint(ErrorCode::kGpu, "Stop the one that runs.",
                         "this process traces its GPU work already");
   }
-  const bool tells = FreedCodes::Start(&PythonPaths::OnCodeFreed);
+  const FreedCodes::Told told = FreedCodes::Start(&PythonPaths::OnCodeFreed);
   const std::lock_guard lock(mutex_);
   if (frames_.load() == nullptr) frames_ = new OwnFrames(target->layout());
   session_ = std::make_unique<Session>(*std::move(target));
@@ -96,9 +95,22 @@ Result<void> PythonPaths::Begin() {
   forward_.Clear();
   const uint32_t number = ++sessions_;
   if (const TorchNodes* const nodes = this->nodes()) made_since = {number, nodes->Next()};
-  codes_live_ = tells;
+  told_of_ = ToldOf(told);
   seed_ = MixBits(++seeds_);
   return {};
+}
+
+// Of the interpreter that calls this, where it is of one.
+Address PythonPaths::ToldOf(FreedCodes::Told told) {
+  switch (told) {
+    case FreedCodes::Told::kOfNone:
+      return kNone;
+    case FreedCodes::Told::kOfThisInterpreter:
+      return reinterpret_cast<Address>(PyThreadState_GetInterpreter(PyThreadState_Get()));
+    case FreedCodes::Told::kOfAll:
+      return kAll;
+  }
+  return kNone;
 }
 
 Tables PythonPaths::End() {
@@ -137,9 +149,15 @@ gpu::LaunchOrigin PythonPaths::OriginOf(Address tstate, uint32_t range) noexcept
   const uint64_t seed = seed_.load(std::memory_order_acquire);
   const OwnFrames* const frames = frames_.load(std::memory_order_relaxed);
   if (seed == 0) return {};
-  const auto hash = frames->Hash(tstate, seed, codes_live_.load(std::memory_order_relaxed));
+  const auto hash = frames->Hash(tstate, seed, CodesLive(tstate));
   if (!hash) return OriginInBackward(seed, range);
   return {.path = PathOf(tstate, *hash), .range = range};
+}
+
+bool PythonPaths::CodesLive(Address tstate) const noexcept {
+  const Address told_of = told_of_.load(std::memory_order_relaxed);
+  if (told_of == kAll || told_of == kNone) return told_of == kAll;
+  return frames_.load(std::memory_order_relaxed)->InterpreterOf(tstate) == told_of;
 }
 
 uint32_t PythonPaths::PathOf(Address tstate, uint64_t hash) noexcept {
@@ -216,6 +234,7 @@ StackId PythonPaths::StackOf(Address tstate) {
 // What stands on this thread's stack is alive, so its names are its own.
 void PythonPaths::LookAtCodes(Session& session, Address tstate) {
   const pyabi::Layout& layout = session.target.layout();
+  const bool codes_live = CodesLive(tstate);
   session.seen.clear();
   for (const pyabi::RawFrame& frame : session.frames) {
     const bool is_seen =
@@ -223,7 +242,7 @@ void PythonPaths::LookAtCodes(Session& session, Address tstate) {
     if (is_seen) continue;
     codes_.insert(frame.code);
     // Nobody tells that one was freed, and the next one may have all of its addresses.
-    if (!codes_live_) session.codes.Doubt(frame.code);
+    if (!codes_live) session.codes.Doubt(frame.code);
     const size_t size = layout.code.size;
     session.seen.push_back(
         {.code = frame.code,
@@ -232,8 +251,7 @@ void PythonPaths::LookAtCodes(Session& session, Address tstate) {
   }
   uint64_t generation = 0;
   if (const uint32_t at = layout.interpreter.code_object_generation; at != pyabi::kAbsent) {
-    const auto interpreter = OwnMemory::ValueOr0<Address>(tstate + layout.thread.interp);
-    generation = OwnMemory::ValueOr0<uint64_t>(interpreter + at);
+    generation = OwnMemory::ValueOr0<uint64_t>(frames_.load()->InterpreterOf(tstate) + at);
   }
   session.codes.Update(session.seen, generation, MonotonicNow());
 }

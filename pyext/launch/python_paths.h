@@ -16,6 +16,7 @@
 #include "profiler/base/hash_map.h"
 #include "profiler/model/tables.h"
 #include "pyext/launch/forward_paths.h"
+#include "pyext/launch/freed_codes.h"
 #include "pyext/launch/own_frames.h"
 #include "pyext/launch/path_memo.h"
 #include "pyext/launch/torch_nodes.h"
@@ -73,10 +74,12 @@ class PythonPaths final : public gpu::LaunchPath {
 
   PythonPaths(PathMemo memo, ForwardPaths forward);
   static void OnCodeFreed(Address code);
+  static Address ToldOf(FreedCodes::Told told);
 
   gpu::LaunchOrigin Origin() noexcept;
   gpu::LaunchOrigin OriginOf(Address tstate, uint32_t range) noexcept;
   gpu::LaunchOrigin OriginInBackward(uint64_t seed, uint32_t range) noexcept;
+  bool CodesLive(Address tstate) const noexcept;
   uint32_t PathOf(Address tstate, uint64_t hash) noexcept;
   void NoteForward(uint32_t session, uint32_t path) const noexcept;
   template <typename MakeStack>
@@ -88,7 +91,10 @@ class PythonPaths final : public gpu::LaunchPath {
 
   // 0: there is no session. Hashes of one are of no other: memory of code may be another's since.
   std::atomic<uint64_t> seed_{0};
-  std::atomic<bool> codes_live_{false};
+  // Whose code objects are known to live while they stand for a path: of this interpreter, or of
+  // all or none.
+  static constexpr Address kAll = ~Address{0}, kNone = 0;
+  std::atomic<Address> told_of_{kNone};
   std::atomic<const OwnFrames*> frames_{nullptr};  // made once, never freed
   // Of launches without frames, where that is known, the path, and below it the range; else 0.
   std::atomic<uint64_t> backward_{0};
