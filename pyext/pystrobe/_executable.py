@@ -15,7 +15,11 @@ def executable() -> str:
     expected = os.path.join(sysconfig.get_path("scripts"), "pystrobe")
     if os.path.isfile(expected) and _belongs_here():
         return expected
-    # Installed by another scheme (--user, --prefix, --target): the installer's record knows.
+    # `pip install --target` puts it beside the package, and says otherwise in its record.
+    beside = os.path.join(_packages(), "bin", "pystrobe")
+    if os.path.isfile(beside):
+        return beside
+    # Installed by another scheme (--user, --prefix): the installer's record knows.
     from importlib.metadata import PackageNotFoundError, files
 
     try:
@@ -28,12 +32,18 @@ def executable() -> str:
             if os.path.isfile(path):
                 return path
     raise FileNotFoundError(
-        f"the pystrobe executable is not at {expected}, nor where the installer's record says; "
-        "install the package again"
+        f"the pystrobe executable is not at {expected}, nor at {beside}, nor where the installer's "
+        "record says; install the package again"
     )
+
+
+def _packages() -> str:
+    """Where this package is."""
+    return os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 def _belongs_here() -> bool:
     """Whether this package is part of the environment that sysconfig speaks of."""
-    here = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-    return here in {os.path.realpath(sysconfig.get_path(name)) for name in ("platlib", "purelib")}
+    return _packages() in {
+        os.path.realpath(sysconfig.get_path(name)) for name in ("platlib", "purelib")
+    }

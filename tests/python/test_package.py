@@ -57,6 +57,22 @@ def test_the_module_runs_the_executable() -> None:
     assert python("-m", "pystrobe", "--no-such-option").returncode not in (0, 1)
 
 
+def test_the_executable_is_found_beside_a_package_in_a_directory_of_its_own(tmp_path: Path) -> None:
+    # As `pip install --target` leaves them.
+    shutil.copytree(Path(pystrobe.__file__).parent, tmp_path / "pystrobe")
+    executable = tmp_path / "bin" / "pystrobe"
+    executable.parent.mkdir()
+    shutil.copy(pystrobe.executable(), executable)
+    found = subprocess.run(
+        [sys.executable, "-c", "import pystrobe; print(pystrobe.executable())"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip() == str(executable)
+
+
 def test_the_executable_needs_nothing_but_glibc() -> None:
     listing = subprocess.run(
         ["readelf", "--dynamic", pystrobe.executable()], capture_output=True, text=True, check=True
