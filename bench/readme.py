@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of README.md and docs/tracing.md, from the newest results of each experiment:
+"""The tables of README.md, docs/tracing.md and docs/gpu.md, from the newest results of each
+experiment:
 
     bench/readme.py [--check]
 
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 BENCH = Path(__file__).resolve().parent
-FILES = [BENCH.parent / "README.md", BENCH.parent / "docs" / "tracing.md"]
+FILES = [BENCH.parent / file for file in ("README.md", "docs/tracing.md", "docs/gpu.md")]
 
 Row = dict[str, Any]
 Table = list[list[str]]  # the first row is the head
@@ -341,6 +342,49 @@ TRACERS = (
 )
 
 
+def on_device() -> dict[str, Any]:
+    """What bench/gpu/run_on_device.sh found last."""
+    newest = max((BENCH / "results").glob("20*-device.json"))
+    found: dict[str, Any] = json.loads(newest.read_text())
+    return found
+
+
+#: What bench/gpu/launch_cost.py calls them, as users write it.
+GPU_PROFILERS = {
+    "pystrobe": '`mode="gpu"`',
+    "pystrobe, CPU time too": "`gpu=True`: CPU time too",
+    "pystrobe, launches": '`gpu="launches"`',
+}
+
+
+def gpu_cost(names: Sequence[str] = ()) -> Table:
+    """While each profiler runs, and once it has ended; of all where none are named."""
+    costs = on_device()["kernels"]["cost"]
+    rows = []
+    for name in names or costs:
+        row = {"": f"pystrobe, {GPU_PROFILERS[name]}" if name in GPU_PROFILERS else name}
+        for work, cost in costs[name].items():
+            row[work] = f"{cost['on']:.2f}, {cost['after']:.2f}" if cost else "not measured"
+        rows.append(row)
+    return table_of(rows)
+
+
+def gpu_short_kernels() -> Table:
+    return table_of(
+        [
+            {
+                "kernel of": f"{row['cycles']:,} cycles",
+                "`measure`, less an empty one": f"{row['net_us']:.2f} us",
+                "CUPTI's record, less one": f"{row['record_net_us']:.2f} us",
+                "noise": f"{100 * row['noise']:.2f} %",
+                "by hand": f"{row['by_hand_us']:.2f} us",
+                "do_bench": f"{row['do_bench_us']:.2f} us",
+            }
+            for row in on_device()["gpu"]["short kernels"]
+        ]
+    )
+
+
 TABLES: dict[str, Callable[[], Table]] = {
     "stacks": stacks,
     "slowdown": lambda: slowdown("results", (PYTHON, "3.15"), "{:.2f}"),
@@ -375,6 +419,14 @@ TABLES: dict[str, Callable[[], Table]] = {
         ],
         ranges_of="pystrobe",
     ),
+    "gpu_cost": gpu_cost,
+    "gpu_cost_short": lambda: gpu_cost(
+        [
+            *("pystrobe", "pystrobe, launches", "CUPTI alone, with records"),
+            *("torch.profiler, CUDA", "torch.profiler, with_stack", "Proton, Python paths"),
+        ]
+    ),
+    "gpu_short_kernels": gpu_short_kernels,
     "tracers_mixed": lambda: traced("mixed", TRACERS),
     "tracers_builtins": lambda: traced("builtins", TRACERS),
 }

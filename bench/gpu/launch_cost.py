@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What profilers of kernels cost a program that launches them: launch_cost.py [PROFILER...]
 
-Of each with each work blocks before it was ever used; then with it and after it, in turn. Prints a
-line of JSON for each pair: profiler, work, and the median before in microseconds; "on", blocks with
-it beside those right before and after them, and "after", those that come after it beside the ones
-before it was ever used, both as ratios to blocks right behind them of a process that uses none; or
-null where it could not be measured.
+Of each, in a process of its own, blocks of each work before it was ever used; then with it and
+after it, in turn. Right behind each block comes one of a process that never uses a profiler, on the
+same CPU: all figures are ratios to that. Prints a line of JSON for each pair: profiler, work, and
+the median before in microseconds; "on", blocks with it beside those before it was ever used;
+"between", the same beside the blocks without it right before and after them, which hold what it
+leaves behind; and "after", those that come after it beside the ones before; or null where it could
+not be measured.
 """
 
 from __future__ import annotations
@@ -24,11 +26,12 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
+from helper import build, cupti_alone
 
-LAUNCHES = 10_000
-CYCLES = 9
-WARM_UP_S = 0.5  # of a process just forked, whose pages are its parent's, and of its CPU's clock
-PATIENCE_S = 60.0  # for a pair
+LAUNCHES = 5_000
+CYCLES = 5
+WARM_UP_S = 0.3  # of a process just forked, whose pages are its parent's, and of its CPU's clock
+PATIENCE_S = 60.0  # for a work, and for those before it
 DEPTHS = (3, 20, 60)
 # PyTorch may be loaded before; it must not have been used.
 FORK = multiprocessing.get_context("fork")
@@ -65,6 +68,9 @@ PROFILERS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "torch.profiler, CUDA": lambda: of_torch("CUDA"),
     "torch.profiler, CPU and CUDA": lambda: of_torch("CPU", "CUDA"),
     "torch.profiler, with_stack": lambda: of_torch("CPU", "CUDA", with_stack=True),
+    # What no profiler that uses CUPTI can be below.
+    "CUPTI alone, callbacks": lambda: cupti_alone(records=False),
+    "CUPTI alone, with records": lambda: cupti_alone(records=True),
     "Proton": lambda: proton("shadow"),
     "Proton, Python paths": lambda: proton("python"),
 }
@@ -115,8 +121,8 @@ def add_at(depth: int) -> Callable[[], Callable[[], float]]:
 
 WORKS: dict[str, Callable[[], Callable[[], float]]] = {
     **{f"add, depth {depth}": add_at(depth) for depth in DEPTHS},
-    "step, bound by launches": lambda: steps_of(2, 32, 256, 50),
-    "step, bound by the GPU": lambda: steps_of(24, 512, 1024, 10),
+    "step, bound by launches": lambda: steps_of(2, 32, 256, 20),
+    "step, bound by the GPU": lambda: steps_of(24, 512, 1024, 12),
 }
 
 
@@ -133,25 +139,25 @@ class Beside:
     """A process that does the same work and never uses a profiler: what changes between two of its
     blocks has changed on the machine."""
 
-    def __init__(self, work: str) -> None:
+    def __init__(self) -> None:
         self.pipe, theirs = FORK.Pipe()
-        self.process = FORK.Process(target=self.serve, args=(work, theirs))
+        self.process = FORK.Process(target=self.serve, args=(theirs,))
         self.process.start()
         theirs.close()
 
     @staticmethod
-    def serve(work: str, to: Connection) -> None:
-        run = warm(work)
+    def serve(to: Connection) -> None:
+        runs = {work: warm(work) for work in WORKS}
         while True:
-            asked_by = to.recv()
+            asked_by, work = to.recv()
             with on_one_cpu():
-                taken = run()
+                taken = runs[work]()
             to.send((asked_by, taken))
 
-    def run(self) -> float:
+    def run(self, work: str) -> float:
         """One block, in microseconds. From one process at a time; what one asked for that has ended
         meanwhile is passed over."""
-        self.pipe.send(os.getpid())
+        self.pipe.send((os.getpid(), work))
         while True:
             asked_by, taken = self.pipe.recv()
             if asked_by == os.getpid():
@@ -170,70 +176,87 @@ def warm(work: str) -> Callable[[], float]:
     return run
 
 
-def in_turn(run: Callable[[], float], beside: Beside) -> list[tuple[float, float]]:
-    """Blocks here, and right behind each one there, on the same CPU."""
-    blocks = []
-    for _ in range(CYCLES):
+class Pairs:
+    """Blocks of one work here, and right behind each one there, on the same CPU."""
+
+    def __init__(self, work: str, beside: Beside) -> None:
+        self.work, self.beside = work, beside
+        self.run = warm(work)
+        self.before = [self.take() for _ in range(CYCLES)]
+
+    def take(self) -> tuple[float, float]:
         with on_one_cpu():
-            here = run()
-        blocks.append((here, beside.run()))
-    return blocks
+            here = self.run()
+        return here, self.beside.run(self.work)
 
 
-def cost_of(profiler: str, work: str, beside: Beside) -> dict[str, float]:
-    """To be measured where no profiler has been used: some leave launches slower for good."""
-    make, run = PROFILERS[profiler], warm(work)
-    plain = in_turn(run, beside)
-    before = statistics.median(here / there for here, there in plain)
-    with make():
-        run()
-    last, on = run(), []
-    for _ in range(CYCLES):
-        with make():
-            taken = run()
-        behind = run()
-        # A machine's speed changes within seconds, by a third: only neighbours are alike.
-        on.append(2 * taken / (last + behind))
-        last = behind
-    after = [here / there / before for here, there in in_turn(run, beside)]
+def spread(name: str, ratios: list[float]) -> dict[str, float]:
     return {
-        "plain_us": statistics.median(here for here, _ in plain),
-        "on": statistics.median(on),
-        "on_min": min(on),
-        "on_max": max(on),
-        "after": statistics.median(after),
-        "after_min": min(after),
-        "after_max": max(after),
+        name: statistics.median(ratios),
+        f"{name}_min": min(ratios),
+        f"{name}_max": max(ratios),
     }
 
 
-def tell(profiler: str, work: str, beside: Beside, to: Connection) -> None:
-    to.send(cost_of(profiler, work, beside))
+def cost_of(make: Callable[[], AbstractContextManager[object]], pairs: Pairs) -> dict[str, float]:
+    before = statistics.median(here / there for here, there in pairs.before)
+    with make():
+        pairs.run()
+    on, off = [], [pairs.take()]
+    for _ in range(CYCLES):
+        with make():
+            # What a start takes is no part of what a launch does.
+            pairs.run()
+            on.append(pairs.take())
+        off.append(pairs.take())
+    # A machine's speed changes within seconds, by a third: only neighbours are alike.
+    between = [
+        2 * with_it[0] / (last[0] + following[0])
+        for with_it, last, following in zip(on, off, off[1:])
+    ]
+    return {
+        "plain_us": statistics.median(here for here, _ in pairs.before),
+        **spread("on", [here / there / before for here, there in on]),
+        **spread("between", between),
+        **spread("after", [here / there / before for here, there in off]),
+    }
 
 
-def in_child(profiler: str, work: str, beside: Beside) -> dict[str, float] | None:
-    """In a process of its own, which loads CUDA; PyTorch is loaded once. None: not measured."""
+def tell(profiler: str, beside: Beside, to: Connection) -> None:
+    # All of them before it is used: some leave launches slower for good.
+    all_pairs = [Pairs(work, beside) for work in WORKS]
+    for pairs in all_pairs:
+        to.send((pairs.work, cost_of(PROFILERS[profiler], pairs)))
+
+
+def in_child(profiler: str, beside: Beside) -> dict[str, dict[str, float]]:
+    """In a process of its own, which loads CUDA; PyTorch is loaded once. Less than all works: the
+    others could not be measured; why, the child has printed."""
     ours, theirs = FORK.Pipe(duplex=False)
-    child = FORK.Process(target=tell, args=(profiler, work, beside, theirs))
+    child = FORK.Process(target=tell, args=(profiler, beside, theirs))
     child.start()
     theirs.close()
+    costs: dict[str, dict[str, float]] = {}
     try:
-        cost: dict[str, float] | None = ours.recv() if ours.poll(PATIENCE_S) else None
+        while len(costs) < len(WORKS) and ours.poll(PATIENCE_S):
+            work, cost = ours.recv()
+            costs[work] = cost
     except EOFError:
-        cost = None  # why, the child has printed
+        pass
     child.kill()
     child.join()
-    return cost
+    return costs
 
 
 def main() -> None:
     names = sys.argv[1:] or list(PROFILERS)
-    # Profilers in turn for each work, so that what changes meanwhile changes for all.
-    for work in WORKS:
-        beside = Beside(work)
-        for name in names:
-            print(json.dumps([name, work, in_child(name, work, beside)]), flush=True)
-        beside.end()
+    build()
+    beside = Beside()
+    for name in names:
+        costs = in_child(name, beside)
+        for work in WORKS:
+            print(json.dumps([name, work, costs.get(work)]), flush=True)
+    beside.end()
 
 
 if __name__ == "__main__":

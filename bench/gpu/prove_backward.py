@@ -5,7 +5,6 @@ prove_backward.py OUT_DIRECTORY. See run_on_device.sh."""
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from collections import Counter
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from proving import check, failures, profiled
+from proving import check, profiled, prove_all
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
@@ -222,13 +221,8 @@ def prove_two_threads() -> None:
 
 
 def main() -> int:
-    for prove in (prove_each_operation, prove_a_model, prove_two_threads):
-        print(f"-- {prove.__name__}", flush=True)
-        prove()
-    results["failures"] = failures
-    path = Path(sys.argv[1]) / "backward.json"
-    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    return 1 if failures else 0
+    proofs = (prove_each_operation, prove_a_model, prove_two_threads)
+    return prove_all(proofs, results, Path(sys.argv[1]) / "backward.json")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,11 +34,13 @@ def prove_all(proofs: Sequence[Callable[[], None]], results: dict[str, Any], fil
     status."""
     for prove in proofs:
         print(f"-- {prove.__name__}", flush=True)
+        begin = time.perf_counter()
         try:
             prove()
         except Exception:
             traceback.print_exc()
             failures.append(f"{prove.__name__} raised")
+        results.setdefault("seconds", {})[prove.__name__] = round(time.perf_counter() - begin, 1)
     results["failures"] = failures
     file.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     return 1 if failures else 0
