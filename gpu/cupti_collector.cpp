@@ -26,7 +26,8 @@ std::atomic<ActivityBuffers*> lender{nullptr};
 // or the other way round, where a session begins or ends meanwhile.
 struct CurrentCall {
   bool is_launch = false;
-  bool is_captured = false;   // the driver made a node of a graph of it
+  bool is_captured = false;  // the driver made a node of a graph of it
+  bool begins_capture = false;
   int64_t wait_begin_ns = 0;  // 0: it is no wait
   TalliedLaunch tallied;      // what is known of it, where launches are tallied
 };
@@ -47,6 +48,14 @@ WorkKind WorkKindOf(LaunchKind kind) {
       return WorkKind::kSet;
   }
   return WorkKind::kKernel;
+}
+
+// One that is spoilt ends too, with an error; any other means that it goes on.
+bool EndsCapture(CUpti_CallbackId id, bool begins, CUresult result) {
+  if (begins) return result != CUDA_SUCCESS;
+  return CaptureEdgeOf(id) == CaptureEdge::kEnd &&
+         (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
+          result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
 }
 
 uint32_t OwnTid() {
@@ -151,7 +160,10 @@ void CuptiCollector::OnBegin(CUpti_CallbackId id, const CUpti_CallbackData& call
   // The clock is much of what a launch costs that is tallied.
   const int64_t now_ns = is_wait || !tallies ? MonotonicNow().count() : 0;
   current_call = {.is_launch = kind.has_value(), .wait_begin_ns = is_wait ? now_ns : 0};
-  if (!kind) return;
+  if (!kind) {
+    if (!is_wait) OnCaptureBegins(id);
+    return;
+  }
   if (kind == LaunchKind::kGraph) saw_graphs_.store(true, std::memory_order_relaxed);
   if (tallies) {
     current_call.tallied.period = tally_.period();
@@ -172,7 +184,10 @@ void CuptiCollector::OnEnd(CUpti_CallbackId id, const CUpti_CallbackData& call) 
   const auto result = *static_cast<const CUresult*>(call.functionReturnValue);
   const bool is_done = result == CUDA_SUCCESS;
   const auto kind = KindOfLaunchCall(id);
-  if (!kind && ended.wait_begin_ns == 0) return OnCapture(id, result);
+  if (!kind && ended.wait_begin_ns == 0) {
+    if (EndsCapture(id, ended.begins_capture, result)) CountCaptureEnd();
+    return;
+  }
   const bool is_tallied = ended.tallied.period != 0;
   // One that began before all was forgotten, or in another session, is in no figure.
   if (is_tallied && ended.tallied.period != tally_.period()) return;
@@ -192,17 +207,15 @@ void CuptiCollector::OnEnd(CUpti_CallbackId id, const CUpti_CallbackData& call) 
               .path = path_.load(std::memory_order_acquire)->Current().path});
 }
 
-// One that is spoilt ends too, with an error; but not by who must not or cannot end it.
-void CuptiCollector::OnCapture(CUpti_CallbackId id, CUresult result) {
-  const auto edge = CaptureEdgeOf(id);
-  if (edge == CaptureEdge::kBegin && result == CUDA_SUCCESS) {
-    captures_.fetch_add(1, std::memory_order_acq_rel);
-    return;
-  }
-  const bool is_refused = result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD ||
-                          result == CUDA_ERROR_ILLEGAL_STATE || result == CUDA_ERROR_INVALID_HANDLE;
-  if (edge != CaptureEdge::kEnd || is_refused) return;
-  // Of one that began before, the begin was not seen.
+// Before it does: whoever asks meanwhile is told that it may have.
+void CuptiCollector::OnCaptureBegins(CUpti_CallbackId id) {
+  if (CaptureEdgeOf(id) != CaptureEdge::kBegin) return;
+  current_call.begins_capture = true;
+  captures_.fetch_add(1, std::memory_order_acq_rel);
+}
+
+// Of one that began before, the begin was not seen.
+void CuptiCollector::CountCaptureEnd() {
   uint32_t open = captures_.load(std::memory_order_acquire);
   while (open > 0 && !captures_.compare_exchange_weak(open, open - 1)) {
   }

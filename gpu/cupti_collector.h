@@ -67,7 +67,8 @@ class CuptiCollector {
   ActivityBuffers& buffers() { return *buffers_; }
   /// Whether a CUDA graph was made or launched in any session of this process.
   bool saw_graphs() const { return saw_graphs_.load(std::memory_order_relaxed); }
-  /// Whether a thread captures a stream into a graph, and has begun since this was taken.
+  /// Whether a thread captures a stream into a graph, or is about to, and has begun since this was
+  /// taken. A stream that is destroyed meanwhile counts as captured until the end.
   bool IsCapturing() const { return captures_.load(std::memory_order_acquire) > 0; }
   LaunchTotals launches() const { return counts_.Sum(); }
   /// What was launched, where it is tallied.
@@ -85,7 +86,8 @@ class CuptiCollector {
   Result<ActivityBuffers*> BuffersFor(const Options& options);
   void OnBegin(CUpti_CallbackId id, const CUpti_CallbackData& call);
   void OnEnd(CUpti_CallbackId id, const CUpti_CallbackData& call);
-  void OnCapture(CUpti_CallbackId id, CUresult result);
+  void OnCaptureBegins(CUpti_CallbackId id);
+  void CountCaptureEnd();
   void OnGraph(CUpti_CallbackId id, const CUpti_GraphData& graph);
   uint64_t NumberOf(CUgraphNode node) const;
   void Tally(const CUpti_CallbackData& call, LaunchKind kind, TalliedLaunch launch);

@@ -79,8 +79,9 @@ class CuptiSession {
   /// has not begun does, so synchronise before. In a child of fork() it does nothing.
   void Restart();
 
-  /// Whether a thread captures a stream into a graph, and has begun since Start: who waits for a
-  /// device meanwhile spoils that. False in a child of fork().
+  /// Whether a thread captures a stream into a graph, or is about to, and has begun since Start:
+  /// who waits for a device meanwhile spoils that. A stream that is destroyed meanwhile counts as
+  /// captured until the end. False in a child of fork().
   bool IsCapturing() const;
 
   /// What threads wait for from now on counts for nothing: whoever is about to stop waits first.

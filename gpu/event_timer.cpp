@@ -82,6 +82,7 @@ Result<void> EventTimer::Stop() {
   // The default stream is that of the context of the beginning, whatever is current now.
   const auto scope = ScopedContext::Of(**cuda, context_);
   if (!scope) return std::unexpected(scope.error());
+  if (auto done = CheckNotCaptured(**cuda, stream_); !done) return done;
   const auto event = RecordOne(**cuda, *scope, stream_);
   if (!event) return std::unexpected(event.error());
   end_ = *event;

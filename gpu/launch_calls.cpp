@@ -138,6 +138,8 @@ constexpr uint32_t kCaptures[] = {
     CBID(cuStreamBeginCapture_v2_ptsz),
     720 /* cuStreamBeginCaptureToGraph, of CUDA 12.3 */,
     721 /* cuStreamBeginCaptureToGraph_ptsz */,
+    846 /* cuStreamBeginRecaptureToGraph, of CUDA 13 */,
+    847 /* cuStreamBeginRecaptureToGraph_ptsz */,
     CBID(cuStreamEndCapture),
     CBID(cuStreamEndCapture_ptsz),
 };

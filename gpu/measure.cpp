@@ -143,6 +143,11 @@ Result<void> Meter::Prepare() {
   auto kernels = ProbeKernels::Make(cuda_, multiprocessors);
   if (!kernels) return std::unexpected(kernels.error());
   kernels_ = *std::move(kernels);
+  // For the first time not while the stream is held back: a kernel's code may be loaded then.
+  for (const auto note : {ProbeKernels::kFirst, ProbeKernels::kSecond}) {
+    if (done = kernels_->LaunchNote(options_.stream, note); !done) return done;
+  }
+  if (done = kernels_->LaunchEmpty(options_.stream); !done) return done;
   if (options_.flush_l2 && l2_bytes > 0) {
     auto flush = CacheFlush::Make(cuda_, static_cast<size_t>(l2_bytes));
     if (!flush) return std::unexpected(flush.error());

@@ -61,8 +61,7 @@ struct Measurement {
 /// Measures each workload, one sample of each in turn, until all of them have enough: all of them
 /// as many, but for those left out. A sample is: the device's cache flushed, the stream held back,
 /// a note of the clock, an event, Run, an event, a note, the stream let go, and the wait until all
-/// is done. Of %globaltimer a clock over 3 us is right to 1 % (it steps by 32 ns on an H100), which
-/// is better than low_clock asks for. After one that is
+/// is done. After one that is
 /// left out the device is given time to cool. Fails where all of them are, where Run waits for the
 /// device that is held back, and of a stream that is captured. In Run the context is current that
 /// was before. [one thread]

@@ -99,7 +99,8 @@ std::string WordsOf(OccupancyLimit limit, const BlockShape& shape) {
     case OccupancyLimit::kBarriers:
       return "barriers";
     case OccupancyLimit::kClusters:
-      return fmt::format("clusters of {} blocks", Product(shape.cluster));
+      return fmt::format("clusters of {} blocks, which some multiprocessors have no neighbours for",
+                         Product(shape.cluster));
   }
   return {};
 }
@@ -173,8 +174,8 @@ Result<Occupancy> OccupancyOf(const DeviceLimits& device, const BlockShape& shap
   Occupancy occupancy{
       .blocks_per_multiprocessor = blocks,
       .theoretical = warps * at_once / (static_cast<double>(most_warps) * device.multiprocessors),
-      .limits = at_once < each ? std::vector{OccupancyLimit::kClusters}
-                               : LimitsOf(found.limitingFactors)};
+      .limits = LimitsOf(found.limitingFactors)};
+  if (at_once < each) occupancy.limits.push_back(OccupancyLimit::kClusters);
   occupancy.waves = static_cast<double>(Product(grid)) / at_once;
   const double whole = std::ceil(occupancy.waves);
   occupancy.tail_efficiency = whole > 0 ? occupancy.waves / whole : 0;

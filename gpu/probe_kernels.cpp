@@ -2,6 +2,7 @@
 #include "gpu/probe_kernels.h"
 
 #include <cstring>
+#include <numeric>
 
 namespace pystrobe::gpu {
 namespace {
@@ -36,6 +37,9 @@ DONE:
 
 // So that one block is on each multiprocessor, whatever the order in which they are filled.
 constexpr int kBlocksEach = 4;
+
+// Between two notes, for a clock that is right to some 5 %.
+constexpr uint64_t kFewestSteps = 20;
 
 }  // namespace
 
@@ -90,8 +94,10 @@ std::optional<double> ProbeKernels::ClockBetweenNotes() {
   std::memset(notes_, 0, sizeof clocks);
   const auto& [first, second] = clocks;
   if (first.nanoseconds == 0 || second.nanoseconds <= first.nanoseconds) return std::nullopt;
-  return static_cast<double>(second.cycles - first.cycles) * 1e9 /
-         static_cast<double>(second.nanoseconds - first.nanoseconds);
+  step_ns_ = std::gcd(std::gcd(step_ns_, first.nanoseconds), second.nanoseconds);
+  const uint64_t took_ns = second.nanoseconds - first.nanoseconds;
+  if (took_ns < kFewestSteps * step_ns_) return std::nullopt;
+  return static_cast<double>(second.cycles - first.cycles) * 1e9 / static_cast<double>(took_ns);
 }
 
 }  // namespace pystrobe::gpu

@@ -38,7 +38,7 @@ void FreedCodes::Stop() {
 
 namespace {
 
-destructor next = nullptr;  // null: the slot is not ours
+destructor next = nullptr;  // of the slot before it was ours; null: it never was, or is given back
 FreedCodes::OnFreed told = nullptr;
 
 void OnDealloc(PyObject* code) {
@@ -46,19 +46,31 @@ void OnDealloc(PyObject* code) {
   next(code);
 }
 
+bool heard = false;
+
+// Whether what is freed now comes here: whoever has taken the slot since may have given it back to
+// one from before.
+bool IsHeard() {
+  heard = false;
+  told = [](pyabi::Address) { heard = true; };
+  Py_XDECREF(reinterpret_cast<PyObject*>(PyCode_NewEmpty("", "", 1)));
+  told = nullptr;
+  return heard;
+}
+
 }  // namespace
 
 // All interpreters have the one type, and one GIL.
 FreedCodes::Told FreedCodes::Start(OnFreed on_freed) {
-  told = on_freed;
-  if (next == nullptr) {
+  if (next == nullptr || !IsHeard()) {
     next = PyCode_Type.tp_dealloc;
     PyCode_Type.tp_dealloc = OnDealloc;
   }
+  told = on_freed;
   return Told::kOfAll;
 }
 
-// Where somebody has taken it since it stays, as theirs calls ours.
+// Where somebody has taken it since it stays: what they have from before is ours.
 void FreedCodes::Stop() {
   told = nullptr;
   if (PyCode_Type.tp_dealloc != OnDealloc) return;

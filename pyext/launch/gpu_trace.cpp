@@ -73,21 +73,25 @@ void GpuTrace::Drop() {
 }
 
 Result<void> GpuTrace::WaitForDevices() const {
-  if (!session_->IsCapturing()) return gpu::SynchronizeDevices();
-  return Fail(ErrorCode::kGpu,
-              "a stream was captured into a graph, so the device was not waited for: what it had "
-              "not ended is without times");
+  return gpu::SynchronizeDevices([this] { return session_->IsCapturing(); });
 }
 
 void GpuTrace::Restart() {
   const GilReleased released;
-  // A device that failed does nothing more, which is as good.
-  static_cast<void>(WaitForDevices());
+  auto waited = WaitForDevices();
   const std::lock_guard lock(mutex_);
+  waited_ = std::move(waited);
   begin_ = MonotonicNow();
   // Before the session, which forgets what was launched in the ranges of before.
   if (ranges_ != nullptr) ranges_->Restart();
   session_->Restart();
+}
+
+// Where the device failed it does nothing more, which is as good as done.
+void GpuTrace::RemarkOnBegin(GpuWorkOfProcess& work) const {
+  if (waited_) return;
+  AddRemark("at the begin: " + waited_.error().message + ": what was launched before may be here",
+            work.tables, work.record);
 }
 
 GpuWorkOfProcess GpuTrace::Stop() {
@@ -108,6 +112,7 @@ GpuWorkOfProcess GpuTrace::Stop() {
   const std::lock_guard lock(mutex_);
   work.tables = paths_.End();
   AddRecords(*session_, work.tables, work.record);
+  RemarkOnBegin(work);
   if (!done) AddRemark("at the end: " + done.error().message, work.tables, work.record);
   if (ranges_ != nullptr) {
     work.ranges = RangeTrace::ToRecord(ranges_->Stop(end), sums, work.tables);
@@ -132,6 +137,7 @@ std::optional<GpuWorkOfProcess> GpuTrace::SoFar() const {
         work.tables = paths_so_far_->Copy();
       },
       work.tables, work.record);
+  RemarkOnBegin(work);
   AddRemark(fmt::format("of the first {:.1f} s alone, as the program was cut short",
                         std::chrono::duration<double>(duration).count()),
             work.tables, work.record);

@@ -38,8 +38,8 @@ class GpuTrace {
   GpuTrace& operator=(const GpuTrace&) = delete;
 
   /// Waits for all devices, and starts over: what was done until now counts for nothing. While a
-  /// stream is captured into a graph nothing is waited for, which would spoil that: here and in
-  /// Stop.
+  /// stream is captured into a graph nothing is waited for, which would spoil that, here and in
+  /// Stop; GpuQuality::source tells.
   void Restart();
   /// Waits for all devices, and ends. Once. What could not be had of the end, a device that failed
   /// say, is told in GpuQuality::source; the rest is there all the same.
@@ -54,6 +54,7 @@ class GpuTrace {
  private:
   GpuTrace(PythonPaths& paths, std::unique_ptr<gpu::CuptiSession> session, size_t max_spans);
   Result<void> WaitForDevices() const;
+  void RemarkOnBegin(GpuWorkOfProcess& work) const;
 
   PythonPaths& paths_;
   mutable std::mutex mutex_;  // SoFar's, against what ends or restarts
@@ -61,6 +62,7 @@ class GpuTrace {
   std::unique_ptr<gpu::CuptiSession> session_;
   std::unique_ptr<RangeTrace> ranges_;  // null where others trace them
   Nanoseconds begin_;
+  Result<void> waited_;  // for the devices, as it began over
 };
 
 /// What there is where there is no GPU, or somebody else has CUPTI: the ranges alone. Ends the

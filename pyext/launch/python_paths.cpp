@@ -260,7 +260,10 @@ void PythonPaths::LookAtCodes(Session& session, Address tstate) {
 void PythonPaths::OnCodeFreed(Address code) {
   PythonPaths& self = *of_this_process;
   const std::lock_guard lock(self.mutex_);
-  if (self.seed_ == 0 || self.codes_.erase(code) == 0) return;
+  if (self.seed_ == 0) return;
+  // The next one there may have all of its addresses.
+  self.session_->codes.Doubt(code);
+  if (self.codes_.erase(code) == 0) return;
   self.codes_.clear();
   self.seed_ = MixBits(++self.seeds_);
 }

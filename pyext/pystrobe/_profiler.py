@@ -142,6 +142,10 @@ class Profiler:
         self._follow_fork = follow_fork
         if follow_fork:
             import pystrobe._follow  # noqa: F401
+        if on_trace_ready is not None and not callable(on_trace_ready):
+            raise InvalidArgumentError(
+                f"on_trace_ready is {on_trace_ready!r}", "it is called with the profiler"
+            )
         self._on_trace_ready = on_trace_ready
         self._place: str | None = None  # of the output, from the root
         self._name_of_child: NameOfChild | None = None  # where they are followed

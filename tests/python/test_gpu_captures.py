@@ -25,10 +25,13 @@ def captured_meanwhile(function):
     thread = threading.Thread(target=capture)
     thread.start()
     begun.wait()
-    function()
-    ends.set()
-    thread.join()
-    begun.clear(), ends.clear()
+    try:
+        function()
+    finally:
+        ends.set()
+        thread.join()
+        begun.clear()
+        ends.clear()
 """
 
 
@@ -61,11 +64,31 @@ profiler = pystrobe.Profiler(mode="gpu", schedule=gpu.schedule(wait=0, warmup=1,
 profiler.start()
 captured_meanwhile(profiler.step)
 captured_meanwhile(profiler.step)
+line = profiler.profile.gpu.quality.line
 profiler.stop()
-print(json.dumps(results))
+print(json.dumps([results, line]))
 """
     )
-    assert found == [0, 0, 0, 0]
+    results, line = found
+    assert results == [0, 0, 0, 0]
+    assert "at the begin: a stream was captured into a graph" in line
+    assert "at the end: a stream was captured into a graph" in line
+
+
+def test_a_timer_tells_of_a_capture_that_begins_in_its_block() -> None:
+    found = traced(
+        """
+stream = t.make_stream()
+timer = gpu.timer(stream=stream)
+timer.__enter__()
+assert t.begin_capture(stream) == 0
+try:
+    timer.__exit__(None, None, None)
+except pystrobe.GpuError as error:
+    print(json.dumps(str(error)))
+"""
+    )
+    assert "captured into a graph" in found
 
 
 def test_once_it_has_ended_devices_are_waited_for() -> None:

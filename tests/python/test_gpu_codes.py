@@ -16,7 +16,13 @@ def slot():
 """
 
 
+def before_312(own: Own) -> None:
+    if own.version >= (3, 12):
+        pytest.skip("the interpreter tells")
+
+
 def test_the_slot_that_frees_them_is_given_back(own: Own) -> None:
+    before_312(own)
     found = traced(
         SLOT
         + """
@@ -25,17 +31,17 @@ with pystrobe.Profiler(mode="gpu") as profiler:
     t.launch(5)
     during = slot()
 again = pystrobe.Profiler(mode="gpu")
-again.start(), again.stop()
+again.start()
+again.stop()
 print(json.dumps([before == slot(), before == during]))
 """,
         own,
     )
-    is_back, is_left_alone = found
-    assert is_back
-    assert is_left_alone == (own.version >= (3, 12)), "from 3.12 on the interpreter tells"
+    assert found == [True, False]
 
 
 def test_a_slot_that_another_took_meanwhile_is_left_to_it(own: Own) -> None:
+    before_312(own)
     found = traced(
         SLOT
         + """
@@ -72,14 +78,60 @@ os._exit(0)
     assert names == sorted(f"own_{i}" for i in range(20))
 
 
+def test_a_slot_that_was_given_back_past_us_is_taken_again(own: Own) -> None:
+    before_312(own)
+    found = traced(
+        SLOT
+        + """
+DEALLOC = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+word = ctypes.c_size_t.from_address(id(code) + 48)
+original = word.value
+next_one = DEALLOC(original)
+@DEALLOC
+def theirs(address):
+    next_one(address)
+word.value = ctypes.cast(theirs, ctypes.c_void_p).value
+first = pystrobe.Profiler(mode="gpu")
+first.start()
+word.value = original
+first.stop()
+with pystrobe.Profiler(mode="gpu"):
+    is_taken = word.value != original
+print(json.dumps([is_taken, word.value == original]))
+""",
+        own,
+    )
+    assert found == [True, True]
+
+
+def test_one_that_has_all_addresses_of_the_one_before_is_not_mistaken(own: Own) -> None:
+    found = traced(
+        """
+        import types
+        def base():
+            t.launch(5)
+        def made(i):
+            names = {"co_name": sys.intern(f"own_{i:03}")}
+            if sys.version_info >= (3, 11):
+                names["co_qualname"] = sys.intern(f"own_{i:03}")
+            return types.FunctionType(base.__code__.replace(**names), globals())
+        with pystrobe.Profiler(mode="gpu") as profiler:
+            for i in range(300):
+                made(i)()
+        print(json.dumps(sorted(w.frames[-2].function for w in profiler.profile.gpu.sums)))
+        """,
+        own,
+    )
+    assert found == [f"own_{i:03}" for i in range(300)]
+
+
 SUBINTERPRETERS = """
 import gc
 try:
     import _interpreters as sub
-    run = sub.run_string
 except ImportError:
     import _xxsubinterpreters as sub
-    run = sub.run_string
+run = sub.run_string
 inner = sub.create("legacy") if sys.version_info >= (3, 13) else sub.create(isolated=False)
 run(inner, "import gpu_program as t, gc")
 with pystrobe.Profiler(mode="gpu") as profiler:

@@ -101,6 +101,8 @@ def compare(
             'functions by name, at least one: {"square": torch.square}',
         )
     for name, function in functions.items():
+        if not isinstance(name, str):
+            raise InvalidArgumentError(f"a function's name is {name!r}", "a text")
         check_callable(function, name)
     bound: dict[str, Callable[[], object]] = {
         name: functools.partial(function, *arguments) for name, function in functions.items()

@@ -125,8 +125,11 @@ TEST(Occupancy, WavesOfClusters) {
   EXPECT_EQ(found.waves, 2.5);
   EXPECT_EQ(found.blocks_per_multiprocessor, 1);
   EXPECT_DOUBLE_EQ(found.theoretical, 0.1875 * 120 / 132);
-  EXPECT_THAT(found.limits, ElementsAre(kClusters));
-  EXPECT_THAT(Advice(shape, 300), Contains(HasSubstr("17 % of the warps fit, for clusters of 2")));
+  EXPECT_THAT(found.limits, ElementsAre(kRegisters, kSharedMemory, kClusters));
+  EXPECT_THAT(
+      Advice(shape, 300),
+      Contains(HasSubstr("17 % of the warps fit, for 168 registers a thread and 210.0 KB of "
+                         "shared memory a block and clusters of 2 blocks, which some")));
 
   shape.max_clusters = 66;  // all of them
   EXPECT_DOUBLE_EQ(Of(shape, 300).theoretical, 0.1875);

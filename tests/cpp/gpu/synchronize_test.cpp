@@ -12,9 +12,11 @@
 namespace pystrobe::gpu {
 namespace {
 
+constexpr auto kNever = [] { return false; };
+
 TEST(Synchronize, DoesNothingWhereNobodyHasInitialisedTheDriver) {
   const MockDriver driver;
-  EXPECT_TRUE(SynchronizeDevices());
+  EXPECT_TRUE(SynchronizeDevices(kNever));
   EXPECT_FALSE(driver.IsInitialized());
   EXPECT_EQ(driver.Retains(), 0U);
 }
@@ -26,16 +28,24 @@ TEST(Synchronize, WaitsForWorkOfAnotherThreadsContext) {
     driver.Launch(driver.Kernel(50'000'000));
   }).join();
   const Nanoseconds begin = MonotonicNow();
-  EXPECT_TRUE(SynchronizeDevices());
+  EXPECT_TRUE(SynchronizeDevices(kNever));
   EXPECT_GT(MonotonicNow() - begin, std::chrono::milliseconds(30));
   EXPECT_EQ(driver.Retains(), 1U) << "what it took it gave back";
+}
+
+TEST(Synchronize, WaitsForNothingWhileAStreamIsCaptured) {
+  const MockDriver driver;
+  driver.Begin();
+  const auto done = SynchronizeDevices([] { return true; });
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().message.find("captured into a graph"), std::string::npos);
 }
 
 TEST(Synchronize, TellsOfAFailure) {
   const MockDriver driver;
   driver.Begin();
   driver.FailNext("cuCtxSynchronize", CUDA_ERROR_LAUNCH_FAILED);
-  const auto done = SynchronizeDevices();
+  const auto done = SynchronizeDevices(kNever);
   ASSERT_FALSE(done);
   EXPECT_NE(done.error().message.find("waiting for the device"), std::string::npos);
   EXPECT_EQ(driver.Retains(), 1U);
