@@ -168,8 +168,9 @@ constexpr Events kEmptyEvents = [] {
   return events;
 }();
 
-// Those that the documentation gives to profilers, and two that nobody has a claim to.
-constexpr std::array kTools = {2, 3, 4};
+// Two that nobody has a claim to; then that which the documentation gives to profilers, and which
+// cProfile wants and no other.
+constexpr std::array kTools = {3, 4, 2};
 constexpr const char* kName = "pystrobe";
 
 std::string TextOf(PyObject* object) {

@@ -183,6 +183,23 @@ __all__ = [
 ]
 
 
+def _refuse_subinterpreters() -> None:
+    """From 3.12 on the interpreter does it. Before that it hands the main one's module over, whose
+    first call would wait for the lock that its own thread has."""
+    import sys
+
+    if sys.version_info >= (3, 12):
+        return
+    from importlib import import_module
+
+    try:
+        interpreters = import_module("_xxsubinterpreters")
+    except ImportError:  # without it only C makes any
+        return
+    if interpreters.get_current() != interpreters.get_main():
+        raise ImportError("module pystrobe does not support loading in subinterpreters")
+
+
 def __getattr__(name: str) -> object:
     value: object
     if name in _HOMES:
@@ -190,6 +207,8 @@ def __getattr__(name: str) -> object:
 
         value = getattr(import_module(f"pystrobe.{_HOMES[name]}"), name)
     else:
+        if name == "_core":  # which is a module, and about to be imported
+            _refuse_subinterpreters()
         raise AttributeError(f"module 'pystrobe' has no attribute '{name}'")
     globals()[name] = value
     return value

@@ -51,7 +51,7 @@ import ctypes, json, sys
 from pystrobe import _core
 def hooks():
     if hasattr(sys, "monitoring"):
-        return [sys.monitoring.get_events(2) != 0, sys.monitoring.get_tool(2)]
+        return [sys.monitoring.get_events(3) != 0, sys.monitoring.get_tool(3)]
     api = ctypes.pythonapi
     get, interpreter = api._PyInterpreterState_GetEvalFrameFunc, api.PyInterpreterState_Get
     get.restype = interpreter.restype = ctypes.c_void_p

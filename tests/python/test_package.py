@@ -57,6 +57,20 @@ def test_the_module_runs_the_executable() -> None:
     assert python("-m", "pystrobe", "--no-such-option").returncode not in (0, 1)
 
 
+def test_a_subinterpreter_is_refused() -> None:
+    if sys.version_info >= (3, 12):
+        pytest.skip("the interpreter does it")
+    program = """
+import pystrobe, _xxsubinterpreters as interpreters
+pystrobe.Tracer
+try:
+    interpreters.run_string(interpreters.create(), "import pystrobe; pystrobe.Tracer()")
+except interpreters.RunFailedError as error:
+    print(error)
+"""
+    assert "does not support loading in subinterpreters" in python("-c", program).stdout
+
+
 def test_the_executable_is_found_beside_a_package_in_a_directory_of_its_own(tmp_path: Path) -> None:
     # As `pip install --target` leaves them.
     shutil.copytree(Path(pystrobe.__file__).parent, tmp_path / "pystrobe")

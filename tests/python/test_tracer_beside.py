@@ -42,7 +42,7 @@ print(json.dumps([error, tracer.engine, sum(tracer.call_counts().values()),
 """,
         by=way.by,
     )
-    assert "tool ids for profilers are taken: tool 2, tool 3, tool 4" in error
+    assert "tool ids for profilers are taken: tool 3, tool 4, tool 2" in error
     assert 'engine="setprofile"' in error
     assert (engine, calls) == ("PyEval_SetProfile", 1)
     assert holders == [f"tool {tool}" for tool in ids]
@@ -101,8 +101,30 @@ except pystrobe.Error as error:
 """,
     )
     assert "engine=" not in said, "as if one had not been tried"
-    assert "are taken: holder 2, holder 3, holder 4; and by PyEval_SetProfile: another" in said
+    assert "are taken: holder 3, holder 4, holder 2; and by PyEval_SetProfile: another" in said
     assert "__main__.holds" in said
+
+
+@each_monitoring
+def test_cprofile_begins_and_ends_inside_a_trace(way: Way) -> None:
+    said = told(
+        way,
+        """
+import cProfile
+def work():
+    return sum(range(10))
+def profiled():
+    theirs = cProfile.Profile()
+    theirs.enable()
+    work()
+    theirs.disable()
+    return [entry.callcount for entry in theirs.getstats() if "work" in str(entry.code)]
+counts = []
+traced(lambda: counts.append(profiled()))
+print(json.dumps(counts))
+""",
+    )
+    assert said == [[1]]
 
 
 # --- evaluators of frames ---
