@@ -10,8 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+#: What each program leaves.
+PARTS = ("gpu", "places", "backward", "compiled", "shapes", "bounds", "libraries", "kernels")
 
-def machine(device: dict[str, Any]) -> str:
+
+def machine(device: dict[str, Any] | None) -> str:
+    if device is None:
+        return "Of what, is not known."
     cuda = f"CUDA {device['driver'] // 1000}.{device['driver'] % 1000 // 10}"
     return (
         f"{device['name']}, driver for {cuda}, PyTorch {device['torch']}, Triton"
@@ -21,22 +26,27 @@ def machine(device: dict[str, Any]) -> str:
 
 def main() -> int:
     found, out = Path(sys.argv[1]), Path(sys.argv[2])
-    files = (file for file in sorted(found.glob("*.json")) if not file.stem.endswith(".trace"))
-    parts = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
-    failures = [failure for part in parts.values() for failure in part.get("failures", ())]
+    files = {part: found / f"{part}.json" for part in PARTS}
+    parts = {
+        part: json.loads(file.read_text(encoding="utf-8"))
+        for part, file in files.items()
+        if file.exists()
+    }
+    failures = [failure for part in parts.values() for failure in part["failures"]]
+    failures += [f"{part}: nothing was left" for part in PARTS if part not in parts]
     whole = {"seconds": float(sys.argv[3]), "failures": failures, **parts}
     (out / "device.json").write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     tables = [file.read_text(encoding="utf-8") for file in sorted(found.glob("*.md"))]
     lines = [
         "# What was seen on a GPU",
-        machine(parts["gpu"]["device"]),
+        machine(parts.get("gpu", {}).get("device")),
         *tables,
         f"Taken in {whole['seconds']:.0f} s. Not as it should be:",
         "\n".join(f"- {failure}" for failure in failures) or "- nothing",
     ]
     (out / "device.md").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
     print(*(failures or ["all as it should be"]), sep="\n")
-    return 0
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -103,12 +103,18 @@ void CUPTIAPI Look(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const void*
   }
 }
 
+int Leave() {
+  CUPTI(cuptiUnsubscribe)(subscriber);
+  return CUPTI(cuptiFinalize)();
+}
+
 int Subscribe(CUpti_CallbackFunc callback) {
   CUptiResult result = CUPTI(cuptiSubscribe)(&subscriber, callback, nullptr);
   for (const CUpti_CallbackId id : kLaunches) {
     if (result != CUPTI_SUCCESS) break;
     result = CUPTI(cuptiEnableCallback)(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
   }
+  if (result != CUPTI_SUCCESS) Leave();
   return result;
 }
 
@@ -128,11 +134,15 @@ EXPORT int helper_start(int records) {
   for (const CUpti_ActivityKind kind : kRecords) {
     if (result == 0) result = CUPTI(cuptiActivityEnable)(kind);
   }
+  if (result != 0) Leave();
   return result;
 }
 
 EXPORT int helper_look() {
-  seen.clear();
+  {
+    const std::lock_guard lock(mutex);
+    seen.clear();
+  }
   has_records = false;
   return Subscribe(Look);
 }
@@ -142,8 +152,7 @@ EXPORT int helper_stop() {
     for (const CUpti_ActivityKind kind : kRecords) CUPTI(cuptiActivityDisable)(kind);
     CUPTI(cuptiActivityFlushAll)(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   }
-  CUPTI(cuptiUnsubscribe)(subscriber);
-  return CUPTI(cuptiFinalize)();
+  return Leave();
 }
 
 EXPORT size_t helper_seen(const Seen** first) {

@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 
 SOURCE = Path(__file__).with_name("helper.cpp")
 #: CUPTI that PyTorch has loaded.
 CUPTI = "libcupti.so.13"
+#: PTX of a kernel that does nothing, with whatever threads and shared memory it is launched.
+NOTHING = ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry nothing() { ret; }\n"
 
 
 class _Seen(ctypes.Structure):
@@ -54,11 +56,12 @@ def _headers() -> list[Path]:
 
 @cache
 def _library(cupti: str) -> ctypes.CDLL:
-    built = Path(mkdtemp()) / "helper.so"
     includes = [f"-I{path}" for path in _headers()]
     flags = ["-O2", "-std=c++20", "-shared", "-fPIC"]
-    subprocess.run(["g++", *flags, *includes, str(SOURCE), "-o", str(built), "-ldl"], check=True)
-    library = ctypes.CDLL(str(built))
+    with TemporaryDirectory() as directory:
+        built = f"{directory}/helper.so"
+        subprocess.run(["g++", *flags, *includes, str(SOURCE), "-o", built, "-ldl"], check=True)
+        library = ctypes.CDLL(built)
     library.helper_seen.restype = ctypes.c_size_t
     if not library.helper_open(cupti.encode()):
         raise OSError(f"no driver, or no {cupti}")

@@ -4,11 +4,11 @@
 
 Of each, in a process of its own, blocks of each work before it was ever used; then with it and
 after it, in turn. Right behind each block comes one of a process that never uses a profiler, on the
-same CPU: all figures are ratios to that. Prints a line of JSON for each pair: profiler, work, and
-the median before in microseconds; "on", blocks with it beside those before it was ever used;
-"between", the same beside the blocks without it right before and after them, which hold what it
-leaves behind; and "after", those that come after it beside the ones before; or null where it could
-not be measured.
+same CPU. Prints a line of JSON for each pair: profiler, work, and the median before in
+microseconds; "on", blocks with it beside those before it was ever used, and "after", those that
+come after it, both by the blocks of that other process; "between", blocks with it beside those
+without it right before and after them, which hold what it leaves behind; or null where it could not
+be measured.
 """
 
 from __future__ import annotations

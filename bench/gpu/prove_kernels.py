@@ -19,11 +19,15 @@ from launch_cost import PROFILERS, WORKS, steps_of
 from proving import check, profiled, prove_all
 from pystrobe import gpu
 
-# What a launch may cost with us, by how the name of the work begins.
-MOST = {
+# What launches are meant to cost with us, by how the name of the work begins.
+GOALS = {
     "pystrobe": {"add": 1.20, "step, bound by launches": 1.10, "step, bound by the GPU": 1.01},
     "pystrobe, launches": {"": 1.05},
 }
+# And what of that is CUPTI's own, on the machine that it is measured on; with what we may add.
+CUPTIS = {"pystrobe": "CUPTI alone, with records", "pystrobe, launches": "CUPTI alone, callbacks"}
+MOST_MORE = 0.15
+MOST_LEFT = 0.05
 results: dict[str, Any] = {}
 
 
@@ -190,21 +194,26 @@ def prove_cost() -> None:
             profiler, work, cost = json.loads(line)
             rows[profiler][work] = cost
             print(f"{profiler}, {work}: {cost or 'not measured'}", flush=True)
-    for profiler, bars in MOST.items():
+    for profiler, goals in GOALS.items():
         for work in WORKS:
-            most = next(bar for begin, bar in bars.items() if work.startswith(begin))
-            cost = rows[profiler].get(work)
-            check(
-                f"{profiler}, {work}: at most x{most}",
-                cost is not None and cost["on"] <= most,
-                cost and f"x{cost['on']:.3f}, x{cost['between']:.3f} of blocks between",
+            check_cost(
+                f"{profiler}, {work}", rows[profiler].get(work), rows[CUPTIS[profiler]].get(work)
             )
-            if cost is not None:
-                check(
-                    f"{profiler}, {work}: leaves nothing behind",
-                    cost["after_min"] <= 1 <= cost["after_max"] or abs(cost["after"] - 1) < 0.02,
-                    f"x{cost['after']:.3f} ({cost['after_min']:.3f} to {cost['after_max']:.3f})",
-                )
+            goal = next(goal for begin, goal in goals.items() if work.startswith(begin))
+            cost = rows[profiler].get(work)
+            print(
+                f"     the goal of x{goal} is {'met' if cost and cost['on'] <= goal else 'missed'}"
+            )
+
+
+def check_cost(name: str, cost: dict[str, float] | None, cupti: dict[str, float] | None) -> None:
+    if cost is None or cupti is None:
+        check(f"{name}: was measured", False, (cost, cupti))
+        return
+    told = f"x{cost['on']:.3f}, and x{cupti['on']:.3f}; x{cost['between']:.3f} of blocks between"
+    check(f"{name}: {MOST_MORE} more than CUPTI alone", cost["on"] <= cupti["on"] + MOST_MORE, told)
+    told = f"x{cost['after']:.3f} ({cost['after_min']:.3f} to {cost['after_max']:.3f})"
+    check(f"{name}: leaves {MOST_LEFT} behind at most", cost["after"] <= 1 + MOST_LEFT, told)
 
 
 def table() -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from helper import launch, looking
+from helper import NOTHING, launch, looking
 from proving import check, profiled, prove_all
 from pystrobe import gpu
 from torch.nn import functional
@@ -21,8 +21,6 @@ from torch.nn import functional
 WARP = 32
 WARPS_EACH = 64  # that a multiprocessor of compute capability 9.0 holds
 KILOBYTE = 1024
-#: Of one block, whatever it is given of shared memory.
-NOTHING = ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry nothing() { ret; }\n"
 results: dict[str, Any] = {}
 
 

@@ -23,6 +23,6 @@ for program in prove prove_places prove_backward prove_compiled prove_shapes pro
   echo "== $program, after $SECONDS s"
   python3 "$here/$program.py" "$found" "${older[@]}" || status=1
 done
-cp "$found/backward.html" "$found/ranges.trace.json" "$out"
-python3 "$here/device_table.py" "$found" "$out" "$SECONDS"
+python3 "$here/device_table.py" "$found" "$out" "$SECONDS" || status=1
+cp "$found/backward.html" "$found/ranges.trace.json" "$out" || status=1
 exit $status
