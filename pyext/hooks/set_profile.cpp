@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "profiler/base/read_own.h"
 #include "pyext/hooks/eval_frame.h"
 #include "pyext/hooks/greenlets.h"
 #include "pyext/hooks/hooks.h"
@@ -198,12 +199,18 @@ void NoteHooked(const PyThreadState* thread) {
   hooked.insert(thread->id);
 }
 
-// Without the interpreter's lock the states of others may go at any time: there it is the calling
-// thread alone.
+// Without the interpreter's lock the states of others may go at any time: there it is copies of
+// them, as far as the list can be followed, to look at and no more.
 template <typename Visit>
 void ForEachThread(const Visit& visit) {
 #ifdef Py_GIL_DISABLED
-  visit(PyThreadState_Get());
+  constexpr size_t kMostThreads = 1 << 20;
+  const PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+  PyThreadState copy;
+  for (size_t i = 0; i < kMostThreads && thread != nullptr; ++i, thread = copy.next) {
+    if (!ReadOwn(thread, &copy, sizeof copy)) return;
+    visit(&copy);
+  }
 #else
   PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
   for (; thread != nullptr; thread = PyThreadState_Next(thread)) visit(thread);
@@ -277,9 +284,25 @@ std::string AttributeText(PyObject* object, const char* name) {
   return copy;
 }
 
+#ifdef Py_GIL_DISABLED
+constexpr const char* kNoHolder = "a hook of C, or of another thread";
+#else
+constexpr const char* kNoHolder = "a hook of C";
+#endif
+
+// Null: kNoHolder.
+PyObject* HeldBy(const PyThreadState* thread) {
+#ifdef Py_GIL_DISABLED
+  // That of another thread may go at any time.
+  return thread->id == PyThreadState_Get()->id ? thread->c_profileobj : nullptr;
+#else
+  return thread->c_profileobj;
+#endif
+}
+
 // What sys.setprofile was given, or a profiler of C has set beside its hook.
 std::string DescribeHolder(PyObject* holder) {
-  if (holder == nullptr) return "a hook of C";
+  if (holder == nullptr) return kNoHolder;
   PyObject* const function = PyMethod_Check(holder) ? PyMethod_GET_FUNCTION(holder) : holder;
   if (!PyFunction_Check(function)) {
     auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(holder));
@@ -306,7 +329,7 @@ class SetProfileHooks final : public Hooks {
     ForEachThread([&](PyThreadState* thread) {
       if (is_taken || thread->c_profilefunc == nullptr || thread->c_profilefunc == &OnEvent) return;
       is_taken = true;
-      holder = thread->c_profileobj;
+      holder = HeldBy(thread);
       Py_XINCREF(holder);  // to be asked about once no list of threads is gone through
     });
     if (is_taken) {

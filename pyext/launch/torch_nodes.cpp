@@ -2,14 +2,14 @@
 #include "pyext/launch/torch_nodes.h"
 
 #include <dlfcn.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
 #include <typeinfo>
+
+#include "profiler/base/read_own.h"
 
 namespace pystrobe::launch {
 
@@ -35,13 +35,6 @@ template <typename Function>
 bool Get(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
   return function != nullptr;
-}
-
-// Of this process, where there may be no memory.
-bool Read(const void* from, void* to, size_t bytes) {
-  const iovec local{.iov_base = to, .iov_len = bytes};
-  const iovec remote{.iov_base = const_cast<void*>(from), .iov_len = bytes};
-  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == static_cast<ssize_t>(bytes);
 }
 
 }  // namespace
@@ -78,7 +71,7 @@ bool TorchNodes::Prove(PyObject* node, uint64_t sequence) const noexcept {
   const Node* held = nullptr;
   std::memcpy(&held, reinterpret_cast<const std::byte*>(node) + sizeof(PyObject), sizeof held);
   Node seen{};
-  if (!Read(held, &seen, sizeof seen)) return false;
+  if (!ReadOwn(held, &seen, sizeof seen)) return false;
   if (seen.sequence != sequence || seen.thread != functions_.thread()) return false;
   is_right_.store(true, std::memory_order_release);
   return true;

@@ -81,6 +81,33 @@ print(json.dumps(errors))
         assert f"has the hook of a thread (sys.setprofile): {holder}" in error
 
 
+@pytest.mark.parametrize("by", own_interpreters(), ids=lambda by: by.name)
+def test_who_has_that_of_another_thread_keeps_it(by: Own) -> None:
+    error, kept = answer(
+        f"""{HELD}
+import threading
+def watch(*event): pass
+begun, ends, kept = threading.Event(), threading.Event(), []
+def other():
+    sys.setprofile(watch)
+    begun.set()
+    ends.wait()
+    kept.append(sys.getprofile() is watch)
+    sys.setprofile(None)
+thread = threading.Thread(target=other)
+thread.start()
+begun.wait()
+error = refused("setprofile")
+ends.set()
+thread.join()
+print(json.dumps([error, kept]))
+""",
+        by=by,
+    )
+    assert "has the hook of a thread (sys.setprofile)" in error
+    assert kept == [True]
+
+
 @each_monitoring
 def test_where_no_engine_is_free_each_tells_who_has_it(way: Way) -> None:
     said = told(
