@@ -28,9 +28,10 @@ def check_name(
     name = os.fspath(path)
     chosen = _core.format_of(os.fsencode(path))
     if chosen is None:
+        formats = (*OF_SAMPLES, *(OF_CALLS if calls else ()), *(OF_TIMELINES if timeline else ()))
         raise InvalidArgumentError(
             f"no format is known by the name {name!r}",
-            f"it ends as one of {', '.join(OF_SAMPLES)} does, such as work.html or work.strobe",
+            f"it ends as one of {', '.join(formats)} does, such as work.html or work.strobe",
         )
     if chosen in OF_CALLS and not calls:
         raise InvalidArgumentError(

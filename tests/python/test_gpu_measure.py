@@ -150,12 +150,21 @@ def test_measure_refuses_what_makes_no_sense(option: str, told: str) -> None:
         ("compare([len])", "what to compare is [<built-in function len>]"),
         ("compare({})", "what to compare is {}"),
         ("compare({'a': len, 'b': None})", "b is None"),
+        ("compare({5: len})", "a function's name is 5"),
+        ("measure(len, max_noise='x')", "max_noise is 'x'"),
+        ("measure(len, hold_back=None)", "hold_back is None"),
+        ("compare({'a': len}, patience='long')", "patience is 'long'"),
     ],
 )
-def test_what_is_no_function_is_refused(call: str, told: str) -> None:
+def test_what_cannot_be_is_refused(call: str, told: str) -> None:
     with pytest.raises(pystrobe.InvalidArgumentError) as refused:
         eval(f"gpu.{call}", {"gpu": gpu})
     assert refused.value.message == told
+
+
+def test_an_option_that_there_is_not_is_told_by_the_function_that_got_it() -> None:
+    with pytest.raises(TypeError, match=r"measure\(\) got an unexpected keyword argument 'trials'"):
+        gpu.measure(len, trials=3)
 
 
 def test_each_option_reaches_the_core() -> None:

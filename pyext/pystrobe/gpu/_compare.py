@@ -107,7 +107,7 @@ def compare(
     bound: dict[str, Callable[[], object]] = {
         name: functools.partial(function, *arguments) for name, function in functions.items()
     }
-    measurements = tuple(measure_in_turn(bound, MeasureOptions(**options)))
+    measurements = tuple(measure_in_turn(bound, MeasureOptions.of("compare", options)))
     works = []
     for call in bound.values():
         found = works_of(call)

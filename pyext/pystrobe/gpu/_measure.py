@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from pystrobe import _core
@@ -20,6 +20,9 @@ _LEAST = {
     "time_cap": 0,
     "low_clock": 0,
 }
+
+
+_SWITCHES = ("flush_l2", "hold_back")
 
 
 @dataclass(frozen=True)
@@ -125,16 +128,29 @@ class MeasureOptions:
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
             value = getattr(self, name)
-            if not value >= least:
-                raise InvalidArgumentError(f"{name} is {value!r}", f"at least {least}")
+            if not isinstance(value, (int, float)) or not value >= least:
+                raise InvalidArgumentError(f"{name} is {value!r}", f"a number, {least} or more")
+        for name in _SWITCHES:
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise InvalidArgumentError(f"{name} is {value!r}", "True or False")
         if self.low_clock > 1:
             raise InvalidArgumentError(
                 f"low_clock is {self.low_clock!r}", "a share of the clock: 1 at most"
             )
-        if not 0 < self.patience <= 600:
+        if not isinstance(self.patience, (int, float)) or not 0 < self.patience <= 600:
             raise InvalidArgumentError(
                 f"patience is {self.patience!r}", "seconds: above 0, 600 at most"
             )
+
+    @classmethod
+    def of(cls, function: str, options: dict[str, Any]) -> MeasureOptions:
+        """Of what ``function`` was given by name."""
+        known = {field.name for field in fields(cls)}
+        for name in options:
+            if name not in known:
+                raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+        return cls(**options)
 
     def to_core(self) -> _core.GpuMeasureOptions:
         options = _core.GpuMeasureOptions()
@@ -209,4 +225,4 @@ def measure(run: Callable[[], object], *, name: str | None = None, **options: An
     """
     check_callable(run, "what to measure")
     own_name = name if name is not None else getattr(run, "__name__", repr(run))
-    return measure_in_turn({own_name: run}, MeasureOptions(**options))[0]
+    return measure_in_turn({own_name: run}, MeasureOptions.of("measure", options))[0]

@@ -71,7 +71,8 @@ class Timer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._events is not None
+        if self._events is None:
+            raise Error(f"the timer {self._name!r} has not begun", "enter its block first")
         try:
             self._events.stop()
         except GpuError as failure:
