@@ -151,7 +151,7 @@ class Profile:
         if chosen is None:
             raise InvalidArgumentError(
                 f"no format is known by the name {os.fspath(path)!r}",
-                f"it ends as one of {', '.join(OF_SAMPLES)} does; or give format='html'",
+                f"it ends as one of {', '.join(FORMATS)} does; or give format='html'",
             )
         if chosen not in FORMATS:
             raise InvalidArgumentError(
