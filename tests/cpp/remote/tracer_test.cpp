@@ -73,10 +73,13 @@ TEST(Tracer, WhatTheThreadRunsIsNotHeld) {
     const auto tracer = Tracer::Start();
     ASSERT_TRUE(tracer.has_value());
     const Nanoseconds start = MonotonicNow(), ran_before = internal::ReadClock(child_clock);
-    Nanoseconds held{};
-    for (int i = 0; i < 20; ++i)
-      held += (*tracer)->Hold(child.pid(), Tracer::kAnyMoment, [] {}).held;
-    const Nanoseconds ran = internal::ReadClock(child_clock) - ran_before;
+    Nanoseconds held{}, ran{};
+    // Other programs may want that CPU, too.
+    while (ran <= milliseconds(10) && MonotonicNow() - start < std::chrono::seconds(10)) {
+      for (int i = 0; i < 20; ++i)
+        held += (*tracer)->Hold(child.pid(), Tracer::kAnyMoment, [] {}).held;
+      ran = internal::ReadClock(child_clock) - ran_before;
+    }
     EXPECT_GT(ran, milliseconds(10));
     EXPECT_LE(held, MonotonicNow() - start - ran / 2);
   }).join();
