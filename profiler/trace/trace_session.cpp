@@ -39,9 +39,9 @@ struct ThreadExit {
   }
 };
 
-TraceSession::TraceSession(std::vector<KnownThread> threads, KeyWatch& watch)
+TraceSession::TraceSession(std::vector<KnownThread> threads, KeyWatch& watch, const TickRate& rate)
     : number_(NewNumber()),
-      rate_(TickRate::Measure()),
+      rate_(rate),
       begin_(TickClock::Now()),
       watch_(watch),
       known_(std::move(threads)) {

@@ -40,8 +40,10 @@ class TraceSession {
   static constexpr size_t kMostNodes = size_t{1} << 20;
 
   /// `threads`: those there are now. `watch` outlives the session and must do with several threads
-  /// at once where the interpreter has no lock.
-  TraceSession(std::vector<KnownThread> threads, KeyWatch& watch);
+  /// at once where the interpreter has no lock. `rate`: measured before the threads' CPU time was
+  /// looked at, as that uses some of it.
+  TraceSession(std::vector<KnownThread> threads, KeyWatch& watch,
+               const TickRate& rate = TickRate::Measure());
 
   /// From here on `timeline` is told of each call, until Stop. Before the first event.
   void TellEachCall(ChunkTaker& timeline) { wishes_.timeline = &timeline; }

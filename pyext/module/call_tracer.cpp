@@ -137,7 +137,9 @@ void CallTracer::Start(std::optional<int> fd) {
   functions_ =
       std::make_unique<hooks::Functions>(options_.filter, options_.timeline, options_.hidden);
   const bool has_cpu_time = options_.clock != CallClock::kWall;
-  session_ = std::make_unique<trace::TraceSession>(ThreadsOfPython(has_cpu_time), *functions_);
+  const trace::TickRate rate = trace::TickRate::Measure();
+  session_ =
+      std::make_unique<trace::TraceSession>(ThreadsOfPython(has_cpu_time), *functions_, rate);
   session_->LimitDepth(options_.max_depth);
   if (!has_cpu_time) session_->LeaveCpuTimeOut();
   hooks::fed = {session_.get(), functions_.get()};
