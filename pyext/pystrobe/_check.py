@@ -64,7 +64,7 @@ def check_sampling(
         )
 
 
-def check_gpu(mode: str, gpu: object, timeline: bool, schedule: object) -> None:
+def check_gpu(mode: str, gpu: object, timeline: bool) -> None:
     if gpu not in _GPU:
         raise InvalidArgumentError(f"gpu={gpu!r}", "True, False or 'launches'")
     if timeline and not gpu and mode != "gpu":
@@ -73,9 +73,16 @@ def check_gpu(mode: str, gpu: object, timeline: bool, schedule: object) -> None:
         raise InvalidArgumentError(
             "timeline=True with gpu='launches'", "when work ran is told with gpu=True alone"
         )
+
+
+def check_called(schedule: object, on_trace_ready: object) -> None:
     if schedule is not None and not callable(schedule):
         raise InvalidArgumentError(
             f"the schedule is {schedule!r}", "it is called with the number of each step"
+        )
+    if on_trace_ready is not None and not callable(on_trace_ready):
+        raise InvalidArgumentError(
+            f"on_trace_ready is {on_trace_ready!r}", "it is called with the profiler"
         )
 
 

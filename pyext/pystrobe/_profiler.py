@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 from pystrobe import _core, _output
-from pystrobe._check import check_gpu, check_output, check_sampling
+from pystrobe._check import check_called, check_gpu, check_output, check_sampling
 from pystrobe._errors import Error, InvalidArgumentError
 from pystrobe._turn import Turn
 
@@ -129,7 +129,8 @@ class Profiler:
         self._max_overhead = max_overhead
         self._native = native
         self._threads: ProfilerThreads = threads
-        check_gpu(mode, gpu, timeline, schedule)
+        check_gpu(mode, gpu, timeline)
+        check_called(schedule, on_trace_ready)
         check_output(output, follow_fork, mode, timeline, schedule)
         self._gpu = bool(gpu) or mode == "gpu"
         self._records = gpu != "launches"
@@ -142,10 +143,6 @@ class Profiler:
         self._follow_fork = follow_fork
         if follow_fork:
             import pystrobe._follow  # noqa: F401
-        if on_trace_ready is not None and not callable(on_trace_ready):
-            raise InvalidArgumentError(
-                f"on_trace_ready is {on_trace_ready!r}", "it is called with the profiler"
-            )
         self._on_trace_ready = on_trace_ready
         self._place: str | None = None  # of the output, from the root
         self._name_of_child: NameOfChild | None = None  # where they are followed

@@ -104,7 +104,7 @@ class Tracer:
         and tables and files have CPU time first.
     :param timeline: keeps each call by itself, with when it began and ended, for
         ``save("x.trace.json")`` and ``"x.perfetto-trace"``. They are written while the program
-        runs, about two bytes a call, to a file in ``$TMPDIR``, ``/var/tmp`` or ``/tmp`` that goes
+        runs, one or two bytes a call, to a file in ``$TMPDIR``, ``/var/tmp`` or ``/tmp`` that goes
         away with the tracer; where it takes them more slowly than they come, the program waits.
     :param gpu: what a GPU does, too, by the calls that asked for it; as :class:`Profiler` has it.
     :raises InvalidArgumentError: for any other value.

@@ -11,8 +11,12 @@ from own_interpreters import Own
 SLOT = """
 import ctypes
 code = type((lambda: None).__code__)
+word = ctypes.c_size_t.from_address(id(code) + 48)
+DEALLOC = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 def slot():
-    return ctypes.c_size_t.from_address(id(code) + 48).value
+    return word.value
+def take(function):
+    word.value = ctypes.cast(function, ctypes.c_void_p).value
 """
 
 
@@ -46,7 +50,6 @@ def test_a_slot_that_another_took_meanwhile_is_left_to_it(own: Own) -> None:
         SLOT
         + """
 import gc
-DEALLOC = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 freed = []
 profiler = pystrobe.Profiler(mode="gpu")
 profiler.start()
@@ -55,8 +58,8 @@ ours = DEALLOC(slot())
 def theirs(address):
     freed.append(address)
     ours(address)
-taken = ctypes.cast(theirs, ctypes.c_void_p).value
-ctypes.c_size_t.from_address(id(code) + 48).value = taken
+take(theirs)
+taken = slot()
 profiler.stop()
 with pystrobe.Profiler(mode="gpu") as second:
     for i in range(20):
@@ -83,21 +86,19 @@ def test_a_slot_that_was_given_back_past_us_is_taken_again(own: Own) -> None:
     found = traced(
         SLOT
         + """
-DEALLOC = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-word = ctypes.c_size_t.from_address(id(code) + 48)
-original = word.value
+original = slot()
 next_one = DEALLOC(original)
 @DEALLOC
 def theirs(address):
     next_one(address)
-word.value = ctypes.cast(theirs, ctypes.c_void_p).value
+take(theirs)
 first = pystrobe.Profiler(mode="gpu")
 first.start()
 word.value = original
 first.stop()
 with pystrobe.Profiler(mode="gpu"):
-    is_taken = word.value != original
-print(json.dumps([is_taken, word.value == original]))
+    is_taken = slot() != original
+print(json.dumps([is_taken, slot() == original]))
 """,
         own,
     )

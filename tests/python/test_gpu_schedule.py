@@ -128,6 +128,7 @@ def test_a_step_is_a_range_by_the_name_that_torch_gives_it(timeline: bool) -> No
         ("lambda step: None", "the schedule gave None for step 0"),
         ("gpu.schedule(active='2')", "active is '2'"),
         ("gpu.schedule(active=1, wait=-1)", "wait is -1"),
+        ("gpu.schedule(active=1), on_trace_ready=5", "on_trace_ready is 5"),
     ],
 )
 def test_what_is_no_schedule_is_told(schedule: str, message: str) -> None:

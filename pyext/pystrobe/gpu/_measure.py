@@ -20,8 +20,6 @@ _LEAST = {
     "time_cap": 0,
     "low_clock": 0,
 }
-
-
 _SWITCHES = ("flush_l2", "hold_back")
 
 
