@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 // Of glibc 2.35 and later; weak, so that this runs with an older one too.
 extern "C" {
@@ -57,15 +58,18 @@ bool HasArea() {
 }
 
 // Who sleeps loses the CPU. Where the note is still there afterwards, under a kernel that has the
-// system call and not what it is for, it tells nothing.
+// system call and not what it is for, it tells nothing. A brief sleep may be over before it has
+// begun, when a hypervisor takes the CPU just then: that is tried again, longer.
 bool IsClearedBySleep(uint64_t value) {
   auto* const field = reinterpret_cast<volatile uint64_t*>(&AreaOfThisThread()->rseq_cs);
   *field = value;
-  const timespec brief{.tv_sec = 0, .tv_nsec = 50'000};
-  nanosleep(&brief, nullptr);
-  const bool is_cleared = *field != value;
-  if (!is_cleared) *field = 0;
-  return is_cleared;
+  for (const long ns : {50'000, 500'000, 5'000'000}) {
+    const timespec brief{.tv_sec = 0, .tv_nsec = ns};
+    nanosleep(&brief, nullptr);
+    if (*field != value) return true;
+  }
+  *field = 0;
+  return false;
 }
 
 }  // namespace

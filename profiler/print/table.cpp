@@ -114,6 +114,28 @@ std::string Summary(const Profile& profile, const TableOptions& options) {
   return text + IdleLeftOut(profile, options.dialect);
 }
 
+std::string NoCalls(const Profile& profile, const TableOptions& options) {
+  if (profile.part) return "No call took any time in the part that was asked for.";
+  if (options.mode == Mode::kCpu && !profile.recording->quality().complete) {
+    return fmt::format(
+        "The program was killed, so its calls have no CPU time. {} shows the elapsed time.",
+        AskForMode(options.dialect, "wall"));
+  }
+  return "Nothing was called.";
+}
+
+/// Whether there is no table to make. Calls that took no time that could be told were calls.
+bool IsEmpty(const Profile& profile, Mode mode) {
+  if (profile.total.nanoseconds(mode) > 0) return false;
+  return !CountsCalls(profile) || profile.part || !profile.recording->quality().complete ||
+         profile.total.count(Mode::kWall) == 0;
+}
+
+/// What shares are of: never nothing.
+double Whole(const Profile& profile, Mode mode) {
+  return static_cast<double>(std::max<uint64_t>(profile.total.nanoseconds(mode), 1));
+}
+
 std::string Nothing(const Profile& profile, const TableOptions& options) {
   const Quality& quality = profile.recording->quality();
   const uint64_t looks = std::min(quality.taken, profile.total.samples);
@@ -121,11 +143,7 @@ std::string Nothing(const Profile& profile, const TableOptions& options) {
   if (options.mode == Mode::kGpu) {
     return Wrap("Nothing was seen that took any time of a GPU.", options.terminal.width, 0);
   }
-  if (CountsCalls(profile)) {
-    return Wrap(profile.part ? "No call took any time in the part that was asked for."
-                             : "Nothing was called.",
-                options.terminal.width, 0);
-  }
+  if (CountsCalls(profile)) return Wrap(NoCalls(profile, options), options.terminal.width, 0);
   const bool whole = profile.since_ns == 0 && profile.until_ns >= quality.duration_ns;
   const bool nothing = profile.total.wall_ns == 0;
   if (quality.samples == 0 && !quality.complete) {
@@ -168,7 +186,7 @@ std::string Where(const Tables& tables, const FunctionRow& row, const std::strin
 
 std::vector<Row> MakeRows(const Profile& profile, const std::vector<FunctionRow>& table,
                           size_t count, const TableOptions& options) {
-  const auto whole = static_cast<double>(profile.total.nanoseconds(options.mode));
+  const auto whole = Whole(profile, options.mode);
   std::vector<Row> rows;
   for (const FunctionRow& from : std::span(table).first(count)) {
     const uint64_t self = from.self.nanoseconds(options.mode);
@@ -243,7 +261,7 @@ std::vector<FunctionRow> TakeRegions(const Tables& tables, Mode mode,
 std::string RegionRows(const Profile& profile, const std::vector<FunctionRow>& regions,
                        const TableOptions& options, const Palette& palette) {
   if (regions.empty()) return "";
-  const auto whole = static_cast<double>(profile.total.nanoseconds(options.mode));
+  const auto whole = Whole(profile, options.mode);
   const int room = std::max(20, options.terminal.width - kNumbersWidth);
   const std::string gap(kGap, ' ');
   std::string text =
@@ -314,8 +332,7 @@ std::string Rest(const Profile& profile, const std::vector<FunctionRow>& table, 
   if (shown >= table.size()) return "";
   uint64_t rest = 0;
   for (const FunctionRow& row : std::span(table).subspan(shown)) rest += row.self.nanoseconds(mode);
-  const double share =
-      static_cast<double>(rest) / static_cast<double>(profile.total.nanoseconds(mode));
+  const double share = static_cast<double>(rest) / Whole(profile, mode);
   const size_t others = table.size() - shown;
   const int width = kSelfWidth + NumbersWidth(profile, mode) - kNumbersWidth;
   return fmt::format("{:>{}.1f}  in {} other {}; {} shows all\n", share * 100, width,
@@ -346,7 +363,7 @@ uint64_t Unsampled(const Profile& profile, Mode mode) {
 /// What is in no row, so that all self times come to 100 %.
 std::string InNoFunction(const Profile& profile, const TableOptions& options) {
   constexpr int kIndent = kSelfWidth + kGap;
-  const auto whole = static_cast<double>(profile.total.nanoseconds(options.mode));
+  const auto whole = Whole(profile, options.mode);
   const uint64_t unsampled = Unsampled(profile, options.mode);
   const uint64_t unseen = profile.unseen.nanoseconds(options.mode) - unsampled;
   std::string text;
@@ -392,7 +409,7 @@ std::string FormatTable(const Profile& profile, const TableOptions& options) {
   const int width = options.terminal.width;
   std::string out = fmt::format("{}{}{}", palette.strong, Heading(profile, options), palette.reset);
   out += "\n";
-  if (profile.total.nanoseconds(options.mode) == 0) return out + Nothing(profile, options);
+  if (IsEmpty(profile, options.mode)) return out + Nothing(profile, options);
   out += Wrap(Summary(profile, options), width, 2);
   if (profile.part) out += Wrap(write::PartLine(profile), width, 2);
   out += "\n";

@@ -70,13 +70,19 @@ class Writer {
   uint64_t calls_ = 0;
 };
 
-// What stands behind the times.
-std::string SeenHow(const TraceSession& session, const SeenBy& seen_by) {
-  if (!session.has_cpu_time()) return seen_by.engine + ", by elapsed time alone";
-  if (SwitchFlag::Available()) return seen_by.engine;
-  return seen_by.engine +
-         ", CPU time read every 50 us at most: there is no rseq to tell when a thread has lost its "
+std::string ByWhichClock(const TraceSession& session) {
+  if (!session.has_cpu_time()) return ", by elapsed time alone";
+  if (SwitchFlag::Available()) return "";
+  return ", CPU time read every 50 us at most: there is no rseq to tell when a thread has lost its "
          "CPU";
+}
+
+// What stands behind the numbers.
+std::string SeenHow(const TraceSession& session, const SeenBy& seen_by, uint64_t calls) {
+  const std::string_view left_out = !seen_by.filtered ? ""
+                                    : calls == 0 ? "; nothing was called that the patterns leave in"
+                                                 : "; what the patterns leave out is its caller's";
+  return fmt::format("{}{}{}", seen_by.engine, ByWhichClock(session), left_out);
 }
 
 }  // namespace
@@ -141,7 +147,7 @@ Result<void> RecordTrace(const TraceSession& session, const SeenBy& seen_by,
     quality.held_ns += timeline->waited().count();
     quality.own_cpu_ns = timeline->cpu().count();
   }
-  quality.cpu_source = SeenHow(session, seen_by);
+  quality.cpu_source = SeenHow(session, seen_by, writer.calls());
   if (!missing.empty()) quality.cpu_source += fmt::format("; {}", fmt::join(missing, "; "));
   quality.lost = missing.size();
   quality.pause_mode = kByTracing;

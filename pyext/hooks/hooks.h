@@ -33,6 +33,10 @@ class Hooks {
 
 /// PyEval_SetProfile: on any version. `builtins`: functions of C too.
 std::unique_ptr<Hooks> MakeSetProfileHooks(bool builtins);
+/// The interpreter is about to end. Threads that run on until then, and have a hook that tells
+/// nobody, keep it: to take it away they would wait for each other, and one that is ended meanwhile
+/// keeps them waiting for ever (free-threaded 3.13). [any thread]
+void ProgramEnds();
 /// Sets one that does nothing for the calling thread, or takes it away: what is faster cannot be
 /// had by PyEval_SetProfile. To measure.
 void SetEmptyHook(bool is_set);

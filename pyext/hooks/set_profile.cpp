@@ -4,6 +4,7 @@
 #include <frameobject.h>
 #include <opcode.h>
 
+#include <atomic>
 #include <mutex>
 #include <set>
 #include <string>
@@ -22,7 +23,8 @@ enum class State {
   kTells,
   kFollows,  // and the stacks may be switched
 };
-State state = State::kSilent;
+std::atomic<State> state = State::kSilent;
+std::atomic<bool> program_ends = false;
 
 #if PY_VERSION_HEX >= 0x030B0000
 // In each of the forms that the interpreter makes of it.
@@ -144,11 +146,23 @@ void OnEnd(trace::ThreadTrace& trace, PyFrameObject* frame, const PyObject* valu
   trace.Leave(key);
 }
 
+int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument);
+
+// Of the calling thread, which may be in an event of it.
+void TakeOwnAway() {
+  if (PyThreadState_Get()->c_profilefunc != &OnEvent) return;
+  PyEval_SetProfile(nullptr, nullptr);
+  // The next trace may have begun meanwhile, and found it here.
+  if (state != State::kSilent) PyEval_SetProfile(&OnEvent, nullptr);
+}
+
 [[gnu::noinline]] int OnAnyEvent(PyFrameObject* frame, int what, PyObject* argument) {
-  if (state != State::kTells) {
-    if (state == State::kSilent) return 0;
-    Follow(frame, what);
+  const State now = state.load(std::memory_order_relaxed);
+  if (now == State::kSilent) {
+    if (!program_ends.load(std::memory_order_relaxed)) TakeOwnAway();
+    return 0;
   }
+  if (now == State::kFollows) Follow(frame, what);
   switch (what) {
     case PyTrace_CALL:
       if (auto* const trace = CurrentTrace(Innermost::kBegins)) OnBegin(*trace, frame);
@@ -172,7 +186,7 @@ void OnEnd(trace::ThreadTrace& trace, PyFrameObject* frame, const PyObject* valu
 // Whether it is as it is most often, and was told.
 bool TellAgain(PyFrameObject* frame, int what) {
   trace::ThreadTrace* const trace = trace::current_trace;
-  if (trace == nullptr || state != State::kTells) return false;
+  if (trace == nullptr || state.load(std::memory_order_relaxed) != State::kTells) return false;
   PyCodeObject* const code = CodeOf(frame);
   if ((code->co_flags & kGeneratorFlags) != 0) return false;
   const trace::Key key = Functions::KeyOfCode(reinterpret_cast<PyObject*>(code));
@@ -184,7 +198,7 @@ int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
   if (what == PyTrace_CALL || what == PyTrace_RETURN) {
     if (TellAgain(frame, what)) [[likely]]
       return 0;
-  } else if (!with_builtins && state == State::kTells) {
+  } else if (!with_builtins && state.load(std::memory_order_relaxed) == State::kTells) {
     return 0;
   }
   return OnAnyEvent(frame, what, argument);
@@ -228,35 +242,46 @@ void SetInAllThreads() {
   ForEachThread(&NoteHooked);
 }
 
-// Returns how many threads had it taken away by others; what these have set is left.
-size_t RemoveFromAllThreads() {
+struct Holders {
+  size_t lost = 0;       // threads that had it taken away by others
+  size_t of_others = 0;  // whose is left
+};
+
+Holders LookAtHolders() {
   // Not with the lock held: an audit hook may run when a hook is taken away.
   std::set<uint64_t> were_hooked;
   {
     const std::scoped_lock lock(hooked_mutex);
     were_hooked.swap(hooked);
   }
-  [[maybe_unused]] size_t of_others = 0;
-  size_t lost = 0;
-  ForEachThread([&](PyThreadState* thread) {
+  Holders found;
+  ForEachThread([&](const PyThreadState* thread) {
     if (thread->c_profilefunc == &OnEvent) return;
-    of_others += thread->c_profilefunc != nullptr ? 1 : 0;
-    lost += were_hooked.contains(thread->id) ? 1 : 0;
+    found.of_others += thread->c_profilefunc != nullptr ? 1 : 0;
+    found.lost += were_hooked.contains(thread->id) ? 1 : 0;
   });
+  return found;
+}
+
+void RemoveFromAllThreads([[maybe_unused]] const Holders& holders) {
 #if PY_VERSION_HEX >= 0x030C0000
-  if (of_others == 0) {
+  // It cannot be taken from single other threads, nor at all from one that runs: without the lock
+  // of the interpreter that may be between finding that it has a hook and calling it (3.13,
+  // call_profile_func in Python/legacy_tracing.c). Each such one takes its own away, at its next
+  // event.
+#ifndef Py_GIL_DISABLED
+  if (holders.of_others == 0) {
     PyEval_SetProfileAllThreads(nullptr, nullptr);
-  } else if (PyThreadState_Get()->c_profilefunc == &OnEvent) {
-    // There is no taking it from single other threads. It does nothing in them any more.
-    PyEval_SetProfile(nullptr, nullptr);
+    return;
   }
+#endif
+  TakeOwnAway();
 #else
   ForEachThread([](PyThreadState* thread) {
     if (thread->c_profilefunc != &OnEvent) return;
     if (_PyEval_SetProfile(thread, nullptr, nullptr) < 0) PyErr_Clear();
   });
 #endif
-  return lost;
 }
 
 // What `threading` has each new thread call with its first event: that thread's hooks are set then,
@@ -359,8 +384,9 @@ class SetProfileHooks final : public Hooks {
   }
 
   Result<void> Remove() override {
+    const Holders holders = LookAtHolders();  // while none takes its own away
     state = State::kSilent;
-    const size_t lost = RemoveFromAllThreads();
+    RemoveFromAllThreads(holders);
     PyObject* const threading = PyImport_ImportModule("threading");
     if (threading != nullptr) {
       PyObject* const done =
@@ -369,11 +395,11 @@ class SetProfileHooks final : public Hooks {
       Py_DECREF(threading);
     }
     if (PyErr_Occurred() != nullptr) PyErr_Clear();
-    if (lost == 0) return {};
+    if (holders.lost == 0) return {};
     return Fail(
         ErrorCode::kUnsupported,
         "the program set the profile hook of {} meanwhile: what they called later is missing",
-        lost == 1 ? "a thread" : fmt::format("{} threads", lost));
+        holders.lost == 1 ? "a thread" : fmt::format("{} threads", holders.lost));
   }
 
   void FollowStacks() override { state = State::kFollows; }
@@ -388,6 +414,8 @@ void SetEmptyHook(bool is_set) {
   const Py_tracefunc does_nothing = [](PyObject*, PyFrameObject*, int, PyObject*) { return 0; };
   PyEval_SetProfile(is_set ? does_nothing : nullptr, nullptr);
 }
+
+void ProgramEnds() { program_ends = true; }
 
 std::unique_ptr<Hooks> MakeSetProfileHooks(bool builtins) {
   return std::make_unique<SetProfileHooks>(builtins);

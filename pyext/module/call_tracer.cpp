@@ -125,9 +125,13 @@ std::string CallTracer::NameOfThread(pid_t tid) const {
 }
 
 void CallTracer::Start(std::optional<int> fd) {
-  if (hooks::fed.session != nullptr || session_ != nullptr) {
+  if (hooks::fed.session != nullptr) {
     Raise({ErrorCode::kInvalidArgument, "calls are traced in this process already",
-           "Stop that first: one at a time, and each tracer once."});
+           "Stop that first: one at a time."});
+  }
+  if (session_ != nullptr) {
+    Raise({ErrorCode::kInvalidArgument, "this tracer has had its trace",
+           "Make another: each traces once."});
   }
   Check(options_.engine, options_.builtins);
   static const bool told_of_forks = pthread_atfork(nullptr, nullptr, &TraceNothing) == 0;
@@ -225,9 +229,12 @@ void CallTracer::Abandon() {
 }
 
 const trace::TraceSession& CallTracer::Ended() const {
-  if (session_ == nullptr || runs_) {
-    Raise(
-        {ErrorCode::kInvalidArgument, "there is nothing yet", "start() the tracer and stop() it"});
+  if (runs_) {
+    Raise({ErrorCode::kInvalidArgument, "the tracer runs still",
+           "stop() it first, or ask it behind its block"});
+  }
+  if (session_ == nullptr) {
+    Raise({ErrorCode::kInvalidArgument, "there is nothing yet", "start() the tracer first"});
   }
   return *session_;
 }
@@ -306,7 +313,7 @@ Result<ScopedFd> CallTracer::Record(std::unique_ptr<store::Recorder> recorder, d
     if (auto done = AppendWork(*gpu_, *recorder); !done) return std::unexpected(done.error());
   }
   const auto done = trace::RecordTrace(
-      *session_, {engine(), ns_per_call, trouble_},
+      *session_, {engine(), ns_per_call, trouble_, !options_.filter.IsEmpty()},
       [this](trace::Key key) -> const trace::FunctionFacts& { return functions_->FactsOf(key); },
       [this](pid_t tid) { return NameOfThread(tid); }, *recorder, timeline_.get());
   if (!done) return std::unexpected(done.error());
@@ -339,6 +346,7 @@ py::dict CallTracer::Facts() {
 }
 
 void DefineCallTracer(py::module_& module) {
+  module.def("_program_ends", &hooks::ProgramEnds);
   module.def("_set_empty_hook", &hooks::SetEmptyHook, py::arg("is_set"));
   module.def("_set_empty_fast_hook", &SetEmptyFastHook, py::arg("is_set"));
   py::class_<CallTracer>(module, "CallTracer")

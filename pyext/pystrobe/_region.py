@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pystrobe._core import Region
+from pystrobe import _core
 
 # Little else: where a profiler runs, it sees the first region being loaded.
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class region(Region):  # noqa: N801  # used as a statement
+class region(_core.Region):  # noqa: N801  # used as a statement
     """Names a part of the program: a block, or all of a function.
 
     >>> with pystrobe.region("load"):

@@ -27,6 +27,8 @@ CallOrder = Literal["self", "total", "self_cpu", "total_cpu", "calls"]
 _CLOCKS = ("both", "wall", "cpu")
 #: Of ``max_depth``: half of what there is room for, as calls that had begun before take some.
 _MOST_DEPTH = 131_072
+#: Of measuring what a call costs: what the machine does beside is in one or two of them.
+_ROUNDS = 5
 _ENGINES = ("auto", "setprofile", "frame-eval", "monitoring")
 #: How this package begins and ends the tracing is no part of the program.
 _HIDDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
@@ -153,7 +155,7 @@ class Tracer:
         #: before the first trace. A function's own time has a part of it for each call of
         #: it, and one for each that it makes.
         self.ns_per_call = 0.0
-        self._ns_in_callee = 0.0
+        self._cost = _Cost("")
         self._moved_because: str | None = None  # why that file has not all of it
 
     def _make(self, whole_program: bool) -> _core.CallTracer:
@@ -175,9 +177,7 @@ class Tracer:
                 from pystrobe.gpu._trace import begin_or_warn
 
                 self._trace = begin_or_warn(timeline=self._timeline)
-            self.ns_per_call, self._ns_in_callee = _cost_of_a_call(
-                *self._options[:2], self._clock == "wall"
-            )
+            self._measure()
             self._tracer.start(None if self._file is None else self._file.descriptor())
         except BaseException:
             _running = before
@@ -185,6 +185,10 @@ class Tracer:
             if trace is not None:
                 trace.drop()
             raise
+
+    def _measure(self) -> None:
+        self._cost = _cost_of_a_call(*self._options[:2], self._clock == "wall")
+        self.ns_per_call = self._cost.whole
 
     def _start_program(self, fd: int) -> None:
         """The same, of a program that is not loaded yet.
@@ -204,6 +208,10 @@ class Tracer:
             trace, self._trace = self._trace, None
             if trace is not None:
                 self._tracer.set_gpu(trace.stop())
+        if self._cost.engine not in ("", self._tracer.engine):
+            # What is the cheapest that can be had changes with what others take.
+            _cost_of_a_call.cache_clear()
+            self._measure()
         if _running is self:
             _running = None
 
@@ -262,7 +270,7 @@ class Tracer:
         (merged,) = self._tables(merged=True)
         rows = merged.functions
         if corrected:
-            rows = _corrected(rows, self.ns_per_call, self._ns_in_callee)
+            rows = _corrected(rows, self._cost)
         return _sorted(rows, order)
 
     def threads(self) -> tuple[ThreadCalls, ...]:
@@ -337,9 +345,9 @@ class Tracer:
 
 
 def _patterns(option: str, patterns: Iterable[str]) -> list[str]:
-    if isinstance(patterns, (str, bytes)):
+    if isinstance(patterns, (str, bytes)) or not isinstance(patterns, Iterable):
         raise InvalidArgumentError(
-            f"{option} is {patterns!r}", f"a list of patterns: {option}=[{patterns!r}]"
+            f"{option} is {patterns!r}", f"a list of patterns: {option}=[{str(patterns)!r}]"
         )
     found = list(patterns)
     for pattern in found:
@@ -380,7 +388,7 @@ def _tree(depth: int) -> None:
 def _ns_per_call() -> float:
     """Of calls within calls, which cost more than those of a loop. The middle one of some tries:
     the fastest tell what a CPU does at its best, which is not how it runs a program."""
-    depth, tries = 7, 40
+    depth, tries = 7, 12
     taken = []
     for _ in range(tries):
         begin = time.perf_counter_ns()
@@ -393,31 +401,44 @@ def _nothing() -> None:
     pass
 
 
+@dataclass(frozen=True)
+class _Cost:
+    """Of a call that is traced, in nanoseconds."""
+
+    engine: str  #: that it is the cost of
+    whole: float = 0.0
+    in_callee: float = (
+        0.0  #: of that, what the function has that is called; its caller has the rest
+    )
+
+
 @functools.cache
-def _cost_of_a_call(engine: str, builtins: bool, wall_only: bool) -> tuple[float, float]:
-    """Nanoseconds, and of those what the function has that is called; the rest has its caller. With
-    a trace of its own, once in a process. An empty function takes no time, so all that it is told
-    to take is of the tracing."""
-    before = _ns_per_call()
+def _cost_of_a_call(engine: str, builtins: bool, wall_only: bool) -> _Cost:
+    """With traces of its own, once in a process."""
     clock = "wall" if wall_only else "both"
-    tracer = _core.CallTracer(engine, builtins, [], [], [], False, "", False, 0, clock)
-    tracer.start(None)
-    try:
-        traced = _ns_per_call()
-        for _ in range(1000):
-            _nothing()
-    finally:
-        tracer.stop()
-    # Before and after: meanwhile the CPU may have become faster, or slower.
-    cost = max(0.0, traced - (before + _ns_per_call()) / 2)
-    ((_, _, rows),) = tracer.rows(True)
-    in_callee = [sums[3] / sums[0] for facts, sums, _ in rows if facts[0] == _nothing.__name__]
-    return cost, min([cost, *in_callee])
+    wholes, parts = [], []
+    before = _ns_per_call()
+    for _ in range(_ROUNDS):
+        tracer = _core.CallTracer(engine, builtins, [], [], [], False, "", False, 0, clock)
+        tracer.start(None)
+        try:
+            traced = _ns_per_call()
+            for _ in range(200):
+                _nothing()
+        finally:
+            tracer.stop()
+        # Before and after: meanwhile the CPU may have become faster, or slower.
+        after = _ns_per_call()
+        wholes.append(traced - (before + after) / 2)
+        before = after
+        ((_, _, rows),) = tracer.rows(True)
+        # An empty function takes no time, so all that it is told to take is of the tracing.
+        parts += [sums[3] / sums[0] for facts, sums, _ in rows if facts[0] == _nothing.__name__]
+    in_callee = sorted(parts)[len(parts) // 2]
+    return _Cost(tracer.engine, max(sorted(wholes)[_ROUNDS // 2], in_callee), in_callee)
 
 
-def _corrected(
-    rows: tuple[FunctionCalls, ...], ns_per_call: float, ns_in_callee: float
-) -> tuple[FunctionCalls, ...]:
+def _corrected(rows: tuple[FunctionCalls, ...], of_call: _Cost) -> tuple[FunctionCalls, ...]:
     made: dict[tuple[str, str, int], int] = {}
     for row in rows:
         for caller in row.callers:
@@ -425,8 +446,9 @@ def _corrected(
             made[key] = made.get(key, 0) + caller.calls
 
     def correct(row: FunctionCalls) -> FunctionCalls:
-        by_calls = made.get((row.function, row.file, row.line), 0) * (ns_per_call - ns_in_callee)
-        cost = (row.calls * ns_in_callee + by_calls) / 1e9
+        calls_made = made.get((row.function, row.file, row.line), 0)
+        by_calls = calls_made * (of_call.whole - of_call.in_callee)
+        cost = (row.calls * of_call.in_callee + by_calls) / 1e9
         cpu = None if row.self_cpu is None else max(0.0, row.self_cpu - cost)
         return replace(row, self=max(0.0, row.self - cost), self_cpu=cpu)
 
@@ -491,6 +513,7 @@ def _forget_in_child() -> None:
 
 
 def _stop_at_exit() -> None:
+    _core._program_ends()
     if _running is not None:
         _running.stop()
 

@@ -57,14 +57,15 @@ def test_the_module_runs_the_executable() -> None:
     assert python("-m", "pystrobe", "--no-such-option").returncode not in (0, 1)
 
 
-def test_a_subinterpreter_is_refused() -> None:
+@pytest.mark.parametrize("use", ["pystrobe.Tracer()", "pystrobe.region", "import pystrobe.gpu"])
+def test_a_subinterpreter_is_refused(use: str) -> None:
     if sys.version_info >= (3, 12):
         pytest.skip("the interpreter does it")
-    program = """
+    program = f"""
 import pystrobe, _xxsubinterpreters as interpreters
 pystrobe.Tracer
 try:
-    interpreters.run_string(interpreters.create(), "import pystrobe; pystrobe.Tracer()")
+    interpreters.run_string(interpreters.create(), "import pystrobe; {use}")
 except interpreters.RunFailedError as error:
     print(error)
 """

@@ -136,6 +136,8 @@ os.kill(os.getpid(), signal.SIGKILL)
     names = {row["name"]: row["self"]["samples"] for row in told["functions"]}
     assert "early" not in names
     assert names["late"] == len(late)
+    by_cpu = " ".join(pystrobe.succeed("report", str(recording), "--mode", "cpu").out.split())
+    assert "The program was killed, so its calls have no CPU time. --mode wall shows" in by_cpu
 
 
 def test_without_a_timeline_there_is_no_part(pystrobe: Pystrobe, tmp_path: Path) -> None:

@@ -70,13 +70,25 @@ with pystrobe.Tracer(engine={way.engine!r}) as first:
         pystrobe.Tracer(engine={way.engine!r}).start()
     except pystrobe.Error as error:
         print(error.message)
+    try:
+        first.stats()
+    except pystrobe.Error as error:
+        print(error.message)
     step()
+try:
+    first.start()
+except pystrobe.Error as error:
+    print(error.message)
 print(sum(row.calls for row in first.stats() if row.function == "step"))
 """,
         by=way.by,
     )
     assert finished.returncode == 0, finished.stderr
-    assert "traced in this process already" in finished.stdout
+    assert finished.stdout.splitlines()[:3] == [
+        "calls are traced in this process already",
+        "the tracer runs still",
+        "this tracer has had its trace",
+    ]
     assert finished.stdout.splitlines()[-1] == "1"
 
 

@@ -119,6 +119,27 @@ print(json.dumps([os.path.basename(row.file) for row in tracer.stats()]))
 
 
 @each_engine
+def test_what_is_left_out_is_told(way: Way) -> None:
+    all_of_it, one, none = told(
+        way,
+        """
+def step(): pass
+def work(): step()
+def text(**options):
+    return " ".join(str(traced(work, **options).profile()).split())
+print(json.dumps([text(), text(include=["step"]), text(include=["ste", "["])]))
+""",
+    )
+    assert "the patterns" not in all_of_it
+    assert "2 calls, by" in all_of_it or "3 calls, by" in all_of_it
+    # However little time it took.
+    assert "1 100.0 100.0" in one or "1 0.0 0.0 0 s step" in one, one
+    assert "what the patterns leave out is its caller's" in one
+    assert "Nothing was called." in none
+    assert "nothing was called that the patterns leave in" in none
+
+
+@each_engine
 @pytest.mark.chance
 def test_the_cost_is_told(way: Way) -> None:
     said = told(
@@ -226,6 +247,10 @@ try:
 except ValueError as error:
     print(error)
 try:
+    pystrobe.Tracer(exclude=5)
+except ValueError as error:
+    print(error)
+try:
     pystrobe.Tracer().stats()
 except pystrobe.Error as error:
     print(error)
@@ -234,6 +259,7 @@ except pystrobe.Error as error:
     assert "no such engine: 'fast'" in said.stdout
     assert "one of auto, setprofile, frame-eval, monitoring" in said.stdout
     assert "include=['a.py']" in said.stdout
+    assert "exclude is 5" in said.stdout
     assert "there is nothing yet" in said.stdout
 
 

@@ -3,13 +3,7 @@
 
 from __future__ import annotations
 
-from pystrobe._core import (
-    GpuRange,
-    gpu_hear_ranges,
-    gpu_other_range_tool,
-    gpu_range_pop,
-    gpu_range_push,
-)
+from pystrobe import _core
 from pystrobe._errors import Error
 from pystrobe._region import region
 
@@ -17,7 +11,7 @@ from pystrobe._region import region
 def _hear() -> str | None:
     """Why it was in vain."""
     try:
-        gpu_hear_ranges()
+        _core.gpu_hear_ranges()
     except Error as error:
         return str(error)
     return None
@@ -31,18 +25,18 @@ def why_no_ranges() -> str | None:
     """Why the ranges that libraries of this process name by NVTX are not heard, in words; ``None``
     where they are: those of the libraries that used NVTX for the first time after
     ``pystrobe.gpu`` was imported."""
-    tool = gpu_other_range_tool()
+    tool = _core.gpu_other_range_tool()
     if tool is not None:
         return f"NVTX_INJECTION64_PATH names another tool: {tool}"
     return _in_vain
 
 
 # Called straight from the program: the frame that calls it is the one that has the range.
-range_push = gpu_range_push
-range_pop = gpu_range_pop
+range_push = _core.gpu_range_push
+range_pop = _core.gpu_range_pop
 
 
-class range(GpuRange, region):  # noqa: N801  # as torch.cuda.nvtx calls it
+class range(_core.GpuRange, region):  # noqa: N801  # as torch.cuda.nvtx calls it
     """A :class:`pystrobe.region` that is a range of NVTX too: Nsight Systems shows it, in the
     domain ``pystrobe``, as does any tool that ``NVTX_INJECTION64_PATH`` names before the first
     range.
