@@ -31,7 +31,10 @@ def rows_of(pystrobe: Pystrobe, output: Path, *options: str) -> dict[str, dict[s
 
 def test_each_engine_is_measured_beside_others(pystrobe: Pystrobe, tmp_path: Path) -> None:
     peers = ("cProfile", "sys.setprofile", "empty C hook", "empty fast hook")
-    rows = rows_of(pystrobe, tmp_path / "cost.json", "--peers", ",".join(peers))
+    page = tmp_path / "cost.html"
+    others = ("--peers", ",".join(peers), "-o", str(page))
+    rows = rows_of(pystrobe, tmp_path / "cost.json", *others)
+    assert "pystrobe setprofile" in page.read_text()
     assert set(rows) == {*OURS, ATTACHED, "none", *peers}
     assert not [row for row in rows.values() if "failed" in row]
     for tool in ("pystrobe", "pystrobe setprofile", "cProfile"):

@@ -64,8 +64,16 @@ def _parser() -> argparse.ArgumentParser:
         "--rounds", type=int, default=5, metavar="N", help="processes for each profiler (default 5)"
     )
     add("--quick", action="store_true", help="a tenth of the work: tries it, means nothing")
-    add("-o", "--output", type=Path, metavar="FILE", help=".html, or .json with all figures")
-    add("--force", action="store_true", help="overwrite the file")
+    add(
+        "-o",
+        "--output",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=".html, or .json with all figures; may be given twice",
+    )
+    add("--force", action="store_true", help="overwrite the files")
     return parser
 
 
@@ -78,12 +86,16 @@ def _check(options: argparse.Namespace) -> None:
             )
     if options.rounds < 1:
         raise InvalidArgumentError(f"--rounds {options.rounds}", "name one or more")
-    output: Path | None = options.output
-    if output is None:
-        return
+    for output in options.output:
+        _check_output(output, options.force)
+
+
+def _check_output(output: Path, force: bool) -> None:
     if output.suffix not in (".html", ".json"):
-        raise InvalidArgumentError(f"{output} has no name of a page", "end it in .html or .json")
-    if output.exists() and not options.force:
+        raise InvalidArgumentError(
+            f"{output} is no page and no list of figures", "end it in .html or .json"
+        )
+    if output.exists() and not force:
         raise InvalidArgumentError(f"{output} exists already", "name another, or add --force")
     if not os.access(output.parent, os.W_OK | os.X_OK):
         raise InvalidArgumentError(
@@ -138,13 +150,19 @@ def _machine_line() -> str:
     )
 
 
-def _write(output: Path, rows: list[Row], machine: str) -> None:
+def _write(output: Path, rows: list[Row], machine: str) -> bool:
+    """Returns whether it could be; why not is said."""
     if output.suffix == ".html":
-        output.write_text(page(rows, machine), encoding="utf-8")
+        text = page(rows, machine)
     else:
-        text = json.dumps({"machine": _machine.describe(), "rows": rows}, indent=1)
-        output.write_text(text + "\n", encoding="utf-8")
+        text = json.dumps({"machine": _machine.describe(), "rows": rows}, indent=1) + "\n"
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        print(f"pystrobe: {output}: {error.strerror}", file=sys.stderr)
+        return False
     print(f"pystrobe: wrote {output}", file=sys.stderr)
+    return True
 
 
 def main() -> int:
@@ -165,13 +183,8 @@ def main() -> int:
     print(f"{machine}\n\n{table(rows)}")
     if options.quick:
         print("--quick: a tenth of the work, so these figures mean nothing")
-    try:
-        if options.output is not None:
-            _write(options.output, rows, machine)
-    except OSError as error:
-        print(f"pystrobe: {options.output}: {error.strerror}", file=sys.stderr)
-        return 1
-    return int(any("failed" in row and row["tool"] in _ALWAYS for row in rows))
+    written = [_write(output, rows, machine) for output in options.output]
+    return int(not all(written) or any("failed" in row and row["tool"] in _ALWAYS for row in rows))
 
 
 if __name__ == "__main__":

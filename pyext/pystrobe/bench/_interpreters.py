@@ -78,9 +78,10 @@ def _probe(path: str, modules: Iterable[str]) -> Interpreter:
     try:
         version, found = json.loads(done.stdout)
     except ValueError:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        said = done.stderr.strip().splitlines() or ["it said nothing"]
+        why = said[-1 if said[0].startswith("Traceback") else 0]
         raise InvalidArgumentError(
-            f"{path} is no Python that works: {last}", "name another"
+            f"{path} is no Python that works: {why}", "name another"
         ) from None
     if tuple(version) < (3, 9):
         raise InvalidArgumentError(
