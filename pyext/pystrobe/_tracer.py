@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import atexit
-import functools
 import os
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from pystrobe import _core
+from pystrobe._call_cost import Cost, cost_of_a_call
 from pystrobe._errors import Error, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -27,8 +26,6 @@ CallOrder = Literal["self", "total", "self_cpu", "total_cpu", "calls"]
 _CLOCKS = ("both", "wall", "cpu")
 #: Of ``max_depth``: half of what there is room for, as calls that had begun before take some.
 _MOST_DEPTH = 131_072
-#: Of measuring what a call costs: what the machine does beside is in one or two of them.
-_ROUNDS = 5
 _ENGINES = ("auto", "setprofile", "frame-eval", "monitoring")
 #: How this package begins and ends the tracing is no part of the program.
 _HIDDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
@@ -155,7 +152,7 @@ class Tracer:
         #: before the first trace. A function's own time has a part of it for each call of
         #: it, and one for each that it makes.
         self.ns_per_call = 0.0
-        self._cost = _Cost("")
+        self._cost = Cost("")
         self._moved_because: str | None = None  # why that file has not all of it
 
     def _make(self, whole_program: bool) -> _core.CallTracer:
@@ -187,7 +184,7 @@ class Tracer:
             raise
 
     def _measure(self) -> None:
-        self._cost = _cost_of_a_call(*self._options[:2], self._clock == "wall")
+        self._cost = cost_of_a_call(*self._options[:2], self._clock == "wall")
         self.ns_per_call = self._cost.whole
 
     def _start_program(self, fd: int) -> None:
@@ -210,7 +207,7 @@ class Tracer:
                 self._tracer.set_gpu(trace.stop())
         if self._cost.engine not in ("", self._tracer.engine):
             # What is the cheapest that can be had changes with what others take.
-            _cost_of_a_call.cache_clear()
+            cost_of_a_call.cache_clear()
             self._measure()
         if _running is self:
             _running = None
@@ -379,66 +376,7 @@ def _library() -> list[str]:
     return sorted({*places, *(os.path.realpath(place) for place in places)})
 
 
-def _tree(depth: int) -> None:
-    if depth:
-        _tree(depth - 1)
-        _tree(depth - 1)
-
-
-def _ns_per_call() -> float:
-    """Of calls within calls, which cost more than those of a loop. The middle one of some tries:
-    the fastest tell what a CPU does at its best, which is not how it runs a program."""
-    depth, tries = 7, 12
-    taken = []
-    for _ in range(tries):
-        begin = time.perf_counter_ns()
-        _tree(depth)
-        taken.append(time.perf_counter_ns() - begin)
-    return sorted(taken)[tries // 2] / ((2 << depth) - 1)
-
-
-def _nothing() -> None:
-    pass
-
-
-@dataclass(frozen=True)
-class _Cost:
-    """Of a call that is traced, in nanoseconds."""
-
-    engine: str  #: that it is the cost of
-    whole: float = 0.0
-    in_callee: float = (
-        0.0  #: of that, what the function has that is called; its caller has the rest
-    )
-
-
-@functools.cache
-def _cost_of_a_call(engine: str, builtins: bool, wall_only: bool) -> _Cost:
-    """With traces of its own, once in a process."""
-    clock = "wall" if wall_only else "both"
-    wholes, parts = [], []
-    before = _ns_per_call()
-    for _ in range(_ROUNDS):
-        tracer = _core.CallTracer(engine, builtins, [], [], [], False, "", False, 0, clock)
-        tracer.start(None)
-        try:
-            traced = _ns_per_call()
-            for _ in range(200):
-                _nothing()
-        finally:
-            tracer.stop()
-        # Before and after: meanwhile the CPU may have become faster, or slower.
-        after = _ns_per_call()
-        wholes.append(traced - (before + after) / 2)
-        before = after
-        ((_, _, rows),) = tracer.rows(True)
-        # An empty function takes no time, so all that it is told to take is of the tracing.
-        parts += [sums[3] / sums[0] for facts, sums, _ in rows if facts[0] == _nothing.__name__]
-    in_callee = sorted(parts)[len(parts) // 2]
-    return _Cost(tracer.engine, max(sorted(wholes)[_ROUNDS // 2], in_callee), in_callee)
-
-
-def _corrected(rows: tuple[FunctionCalls, ...], of_call: _Cost) -> tuple[FunctionCalls, ...]:
+def _corrected(rows: tuple[FunctionCalls, ...], of_call: Cost) -> tuple[FunctionCalls, ...]:
     made: dict[tuple[str, str, int], int] = {}
     for row in rows:
         for caller in row.callers:

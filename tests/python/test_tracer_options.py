@@ -165,7 +165,7 @@ def test_times_can_be_corrected_for_the_cost(way: Way) -> None:
         way,
         """
 from statistics import median
-from pystrobe import _tracer
+from pystrobe._call_cost import cost_of_a_call
 def fib(n):
     return n if n < 2 else fib(n - 1) + fib(n - 2)
 def alone():
@@ -177,7 +177,7 @@ def own(tracer, **options):
 rounds = []
 for _ in range(15):
     # A process measures the cost once, at one speed of its CPU: here as often as it is used.
-    _tracer._cost_of_a_call.cache_clear()
+    cost_of_a_call.cache_clear()
     seconds, tracer = alone(), traced(lambda: fib(20))
     rounds.append((own(tracer) / seconds, own(tracer, corrected=True) / seconds))
 print(json.dumps([median(one) for one in zip(*rounds)]))
