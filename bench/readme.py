@@ -369,6 +369,19 @@ def gpu_cost(names: Sequence[str] = ()) -> Table:
     return table_of(rows)
 
 
+def gpu_above_cupti() -> Table:
+    """Each of ours by CUPTI alone, in turn in one process."""
+    rows = []
+    for name, costs in on_device()["kernels"]["cost"].items():
+        if not any(cost and "above CUPTI" in cost for cost in costs.values()):
+            continue
+        row = {"": f"pystrobe, {GPU_PROFILERS[name]}"}
+        for work, cost in costs.items():
+            row[work] = f"{cost['above CUPTI']:.2f}" if cost else "not measured"
+        rows.append(row)
+    return table_of(rows)
+
+
 def gpu_short_kernels() -> Table:
     return table_of(
         [
@@ -420,6 +433,7 @@ TABLES: dict[str, Callable[[], Table]] = {
         ranges_of="pystrobe",
     ),
     "gpu_cost": gpu_cost,
+    "gpu_above_cupti": gpu_above_cupti,
     "gpu_cost_short": lambda: gpu_cost(
         [
             *("pystrobe", "pystrobe, launches", "CUPTI alone, with records"),

@@ -6,9 +6,8 @@ Of each, in a process of its own, blocks of each work before it was ever used; t
 after it, in turn. Right behind each block comes one of a process that never uses a profiler, on the
 same CPU. Prints a line of JSON for each pair: profiler, work, and the median before in
 microseconds; "on", blocks with it beside those before it was ever used, and "after", those that
-come after it, both by the blocks of that other process; "between", blocks with it beside those
-without it right before and after them, which hold what it leaves behind; or null where it could not
-be measured.
+come after it, both by the blocks of that other process; of ours "above CUPTI", blocks with it
+beside those with CUPTI alone, in turn in the same process; or null where it could not be measured.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from typing import Any
 import torch
 from helper import build, cupti_alone
 
-LAUNCHES = 5_000
+LAUNCHES = 4_000
 CYCLES = 5
 WARM_UP_S = 0.3  # of a process just forked, whose pages are its parent's, and of its CPU's clock
 PATIENCE_S = 60.0  # for a work, and for those before it
@@ -73,6 +72,12 @@ PROFILERS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "CUPTI alone, with records": lambda: cupti_alone(records=True),
     "Proton": lambda: proton("shadow"),
     "Proton, Python paths": lambda: proton("python"),
+}
+
+#: What of the cost of ours is CUPTI's own.
+CUPTIS = {
+    "pystrobe": "CUPTI alone, with records",
+    "pystrobe, launches": "CUPTI alone, callbacks",
 }
 
 
@@ -121,7 +126,7 @@ def add_at(depth: int) -> Callable[[], Callable[[], float]]:
 
 WORKS: dict[str, Callable[[], Callable[[], float]]] = {
     **{f"add, depth {depth}": add_at(depth) for depth in DEPTHS},
-    "step, bound by launches": lambda: steps_of(2, 32, 256, 20),
+    "step, bound by launches": lambda: steps_of(2, 32, 256, 16),
     "step, bound by the GPU": lambda: steps_of(24, 512, 1024, 12),
 }
 
@@ -198,35 +203,43 @@ def spread(name: str, ratios: list[float]) -> dict[str, float]:
     }
 
 
-def cost_of(make: Callable[[], AbstractContextManager[object]], pairs: Pairs) -> dict[str, float]:
-    before = statistics.median(here / there for here, there in pairs.before)
-    with make():
-        pairs.run()
-    on, off = [], [pairs.take()]
-    for _ in range(CYCLES):
-        with make():
+def cost_of(profiler: str, pairs: Pairs) -> dict[str, float]:
+    before = statistics.median(map(ratio, pairs.before))
+    cupti = CUPTIS.get(profiler)
+
+    def take(which: str) -> tuple[float, float]:
+        with PROFILERS[which]():
             # What a start takes is no part of what a launch does.
             pairs.run()
-            on.append(pairs.take())
+            return pairs.take()
+
+    with PROFILERS[profiler]():
+        pairs.run()
+    on, off, above = [], [pairs.take()], []
+    for _ in range(CYCLES):
+        alone = take(cupti) if cupti else None
+        on.append(take(profiler))
         off.append(pairs.take())
-    # A machine's speed changes within seconds, by a third: only neighbours are alike.
-    between = [
-        2 * with_it[0] / (last[0] + following[0])
-        for with_it, last, following in zip(on, off, off[1:])
-    ]
+        if alone:
+            above.append(ratio(on[-1]) / ratio(alone))
     return {
         "plain_us": statistics.median(here for here, _ in pairs.before),
-        **spread("on", [here / there / before for here, there in on]),
-        **spread("between", between),
-        **spread("after", [here / there / before for here, there in off]),
+        **spread("on", [ratio(pair) / before for pair in on]),
+        **(spread("above CUPTI", above) if above else {}),
+        **spread("after", [ratio(pair) / before for pair in off]),
     }
+
+
+def ratio(pair: tuple[float, float]) -> float:
+    here, there = pair
+    return here / there
 
 
 def tell(profiler: str, beside: Beside, to: Connection) -> None:
     # All of them before it is used: some leave launches slower for good.
     all_pairs = [Pairs(work, beside) for work in WORKS]
     for pairs in all_pairs:
-        to.send((pairs.work, cost_of(PROFILERS[profiler], pairs)))
+        to.send((pairs.work, cost_of(profiler, pairs)))
 
 
 def in_child(profiler: str, beside: Beside) -> dict[str, dict[str, float]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pystrobe
 import torch
-from launch_cost import PROFILERS, WORKS, steps_of
+from launch_cost import CUPTIS, PROFILERS, WORKS, steps_of
 from proving import check, profiled, prove_all
 from pystrobe import gpu
 
@@ -24,9 +24,8 @@ GOALS = {
     "pystrobe": {"add": 1.20, "step, bound by launches": 1.10, "step, bound by the GPU": 1.01},
     "pystrobe, launches": {"": 1.05},
 }
-# And what of that is CUPTI's own, on the machine that it is measured on; with what we may add.
-CUPTIS = {"pystrobe": "CUPTI alone, with records", "pystrobe, launches": "CUPTI alone, callbacks"}
-MOST_MORE = 0.15
+# Times what CUPTI costs by itself, on whatever machine this is.
+MOST_ABOVE = 1.10
 MOST_LEFT = 0.05
 results: dict[str, Any] = {}
 
@@ -196,24 +195,28 @@ def prove_cost() -> None:
             print(f"{profiler}, {work}: {cost or 'not measured'}", flush=True)
     for profiler, goals in GOALS.items():
         for work in WORKS:
-            check_cost(
-                f"{profiler}, {work}", rows[profiler].get(work), rows[CUPTIS[profiler]].get(work)
-            )
             goal = next(goal for begin, goal in goals.items() if work.startswith(begin))
-            cost = rows[profiler].get(work)
-            print(
-                f"     the goal of x{goal} is {'met' if cost and cost['on'] <= goal else 'missed'}"
-            )
+            check_cost(f"{profiler}, {work}", rows[profiler].get(work), goal)
 
 
-def check_cost(name: str, cost: dict[str, float] | None, cupti: dict[str, float] | None) -> None:
-    if cost is None or cupti is None:
-        check(f"{name}: was measured", False, (cost, cupti))
+def check_cost(name: str, cost: dict[str, float] | None, goal: float) -> None:
+    if cost is None:
+        check(f"{name}: was measured", False, cost)
         return
-    told = f"x{cost['on']:.3f}, and x{cupti['on']:.3f}; x{cost['between']:.3f} of blocks between"
-    check(f"{name}: {MOST_MORE} more than CUPTI alone", cost["on"] <= cupti["on"] + MOST_MORE, told)
-    told = f"x{cost['after']:.3f} ({cost['after_min']:.3f} to {cost['after_max']:.3f})"
-    check(f"{name}: leaves {MOST_LEFT} behind at most", cost["after"] <= 1 + MOST_LEFT, told)
+    above = cost["above CUPTI"]
+    check(
+        f"{name}: at most x{MOST_ABOVE} of CUPTI alone",
+        above <= MOST_ABOVE,
+        ranged(cost, "above CUPTI"),
+    )
+    after = ranged(cost, "after")
+    check(f"{name}: leaves {MOST_LEFT} behind at most", cost["after"] <= 1 + MOST_LEFT, after)
+    verdict = "met" if cost["on"] <= goal else "missed"
+    print(f"     x{cost['on']:.3f}: the goal of x{goal} is {verdict}")
+
+
+def ranged(cost: dict[str, float], name: str) -> str:
+    return f"x{cost[name]:.3f} ({cost[f'{name}_min']:.3f} to {cost[f'{name}_max']:.3f})"
 
 
 def table() -> str:
@@ -228,6 +231,12 @@ def table() -> str:
             for cost in map(row.get, WORKS)
         ]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    for name, cupti in CUPTIS.items():
+        row = results.get("cost", {}).get(name, {})
+        cells = [
+            f"{cost['above CUPTI']:.2f}" if cost else "not measured" for cost in map(row.get, WORKS)
+        ]
+        lines.append(f"| {name} / {cupti} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
