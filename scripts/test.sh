@@ -25,8 +25,11 @@ tests/interpreters/packages.sh "$build" "$venv"
 ctest --test-dir "$build" --no-tests=error --output-on-failure \
   --parallel "$(nproc)" --output-junit "$results/cpp.xml" || status=1
 
-PYSTROBE=$venv/bin/pystrobe PYSTROBE_BUILD=$build PATH=$venv/bin:$PATH \
-  "$venv/bin/python" -m pytest --junitxml "$results/python.xml" || status=1
+export PYSTROBE=$venv/bin/pystrobe PYSTROBE_BUILD=$build PATH=$venv/bin:$PATH
+# A file of tests that may run beside others on each CPU; then one test at a time.
+python -m pytest -m beside_others --numprocesses "$(nproc)" --dist loadfile -p no:rerunfailures \
+  --junitxml "$results/beside.xml" || status=1
+python -m pytest -m "not beside_others" --junitxml "$results/alone.xml" || status=1
 
-"$venv/bin/python" scripts/test_summary.py "$results/cpp.xml" "$results/python.xml" || status=1
+python scripts/test_summary.py "$results/"{cpp,beside,alone}.xml || status=1
 exit $status

@@ -85,6 +85,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "oldest_and_newest: without --matrix these; for what the kernel and clocks decide",
     )
     config.addinivalue_line("markers", "chance: what samples say against the truth; wrong twice")
+    config.addinivalue_line(
+        "markers", "beside_others: nothing in it depends on how long anything takes"
+    )
 
 
 def is_matrix(config: pytest.Config) -> bool:
@@ -115,13 +118,19 @@ def runs_again(item: pytest.Item) -> Callable[[], bool]:
     return decide
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def let_run_again(config: pytest.Config, items: list[pytest.Item]) -> None:
     # Whoever reads the output is to see what went wrong the first time.
     config.option.rerun_show_tracebacks = True
     for item in items:
         # A browser is a child of ours that goes on: its CPU time would pass for that of others.
-        if "window" not in getattr(item, "fixturenames", ()):
+        has_browser = "window" in getattr(item, "fixturenames", ())
+        if not has_browser and not item.get_closest_marker("beside_others"):
             item.add_marker(pytest.mark.flaky(reruns=RERUNS, condition=runs_again(item)))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.pluginmanager.hasplugin("rerunfailures"):
+        let_run_again(config, items)
     if is_matrix(config):
         return
     left_out = {item: None for item in items if is_left_out(item)}

@@ -19,6 +19,8 @@ from probing import until
 from pystrobe_command import Finished, Pystrobe
 from running import running
 
+pytestmark = pytest.mark.beside_others
+
 
 @contextmanager
 def process(*command: str, **options: object) -> Iterator[subprocess.Popen[bytes]]:

@@ -9,11 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from pystrobe.bench._turns import program
 from pystrobe_command import REPOSITORY
 
 sys.path.append(str(REPOSITORY / "bench"))
 import whole_timeline
+
+pytestmark = pytest.mark.beside_others
 
 
 def test_all_calls_are_in_the_timeline(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from on_terminal import OnTerminal
 from pystrobe_command import Finished, Pystrobe, without_threads
 from running import running
 
+pytestmark = pytest.mark.beside_others
+
 
 def refused(pystrobe: Pystrobe, *arguments: str) -> Finished:
     """Runs what must be refused as wrong usage: one line of what, then an indented cure."""

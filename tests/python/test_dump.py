@@ -18,6 +18,8 @@ from find import Interpreter
 from pystrobe_command import Pystrobe, with_few_descriptors
 from running import TARGETS, Running, running
 
+pytestmark = pytest.mark.beside_others
+
 
 def frames_of(thread: dict[str, Any]) -> tuple[Frame, ...]:
     """Root first."""

@@ -19,6 +19,8 @@ from find import Interpreter
 from probing import found, ids
 from running import TARGETS
 
+pytestmark = pytest.mark.beside_others
+
 NAMES = ("LIBDIR", "LIBPL", "LDVERSION", "MODLIBS", "LIBS", "SYSLIBS", "LINKFORSHARED")
 ASK = (
     "import json, sys, sysconfig as s\n"

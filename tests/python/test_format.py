@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.beside_others
+
 TESTS = Path(__file__).resolve().parent.parent
 GOLDEN = sorted((TESTS / "golden" / "strobe").glob("*.strobe"))
 

@@ -29,6 +29,8 @@ from readers import (
 )
 from running import running
 
+pytestmark = pytest.mark.beside_others
+
 MS = 1_000_000
 EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide", "gpu", "calls"]
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from on_mock_gpu import run
+
+pytestmark = pytest.mark.beside_others
 
 CAPTURING = """
 import threading

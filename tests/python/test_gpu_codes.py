@@ -7,6 +7,8 @@ import pytest
 from gpu_traced import traced
 from own_interpreters import Own
 
+pytestmark = pytest.mark.beside_others
+
 #: Offset of tp_dealloc in a type (Include/cpython/object.h).
 SLOT = """
 import ctypes

@@ -6,7 +6,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
 from on_mock_gpu import MOCK, run, start
+
+pytestmark = pytest.mark.beside_others
 
 
 def test_without_a_driver_it_says_so_and_raises_only_where_a_gpu_is_needed() -> None:

@@ -16,6 +16,8 @@ from own_interpreters import Own
 from pystrobe import read as pystrobe_read
 from pystrobe_command import Pystrobe
 
+pytestmark = pytest.mark.beside_others
+
 PROGRAM = """
 import mock_torch
 from mock_torch import backward, no_grad, operation

@@ -10,8 +10,11 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
 from on_mock_gpu import HERE, MOCK, run, start
 from own_interpreters import THIS
+
+pytestmark = pytest.mark.beside_others
 
 PREAMBLE = """
 import os, subprocess, threading, warnings

@@ -17,6 +17,8 @@ from own_interpreters import THIS, Own
 from pystrobe import read as pystrobe_read
 from pystrobe_command import Pystrobe
 
+pytestmark = pytest.mark.beside_others
+
 COUNTS = """
 def counts(profile):
     return [

@@ -17,6 +17,8 @@ from own_interpreters import Own
 from pystrobe import read as pystrobe_read
 from pystrobe_command import Pystrobe
 
+pytestmark = pytest.mark.beside_others
+
 
 def test_every_launch_is_charged_to_its_path(own: Own) -> None:
     found = traced(

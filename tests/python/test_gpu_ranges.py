@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import pytest
 from on_mock_gpu import MOCK, run, start
+
+pytestmark = pytest.mark.beside_others
 
 RANGES = """
 with gpu.range("step"):

@@ -25,6 +25,8 @@ from readers import (
     speedscope_schema,
 )
 
+pytestmark = pytest.mark.beside_others
+
 US = 1_000
 MS = 1_000_000
 GEMM = "gemm<float, 128>"

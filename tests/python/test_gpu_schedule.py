@@ -6,6 +6,8 @@ from __future__ import annotations
 import pytest
 from gpu_traced import traced
 
+pytestmark = pytest.mark.beside_others
+
 
 def test_a_schedule_makes_a_profile_of_its_steps() -> None:
     found = traced(

@@ -18,6 +18,8 @@ from on_mock_gpu import run
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
 from pystrobe_command import Pystrobe
 
+pytestmark = pytest.mark.beside_others
+
 PROCESS = THREAD = 4242
 GEMM = "void gemm<float, 128>(float*, int)"
 # Row, name, begin and end in microseconds, number of the launch.

@@ -6,7 +6,10 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
+import pytest
 from gpu_traced import traced
+
+pytestmark = pytest.mark.beside_others
 
 TORCH_PROFILER = """
 import types, warnings

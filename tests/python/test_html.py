@@ -36,6 +36,8 @@ from html_page import (
 from pystrobe_command import Pystrobe
 from running import running
 
+pytestmark = pytest.mark.beside_others
+
 EXAMPLES = ["shop", "odd", "empty", "idle", "deep", "large", "wide", "gaps", "split", "calls"]
 
 # --- what is in the file ---

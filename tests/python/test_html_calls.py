@@ -8,6 +8,8 @@ from browser import Browser
 from conftest import Example
 from html_page import Node, calls_by_name, choose_threads, rows, settle
 
+pytestmark = pytest.mark.beside_others
+
 
 @pytest.fixture
 def calls(page: Browser, example: Example) -> Browser:

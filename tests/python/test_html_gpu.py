@@ -11,6 +11,8 @@ from conftest import Example
 from html_page import Node, calls_by_name, choose_threads, rows, settle
 from pystrobe_command import Pystrobe
 
+pytestmark = pytest.mark.beside_others
+
 MODES = (
     "return [...document.querySelectorAll('#modes label')].filter((l) => l.offsetWidth)"
     ".map((l) => l.innerText)"

@@ -7,6 +7,8 @@ import pytest
 from browser import Browser
 from html_page import Node, canvas_box, encode, fill, next_frame, pixels, set_query, settle
 
+pytestmark = pytest.mark.beside_others
+
 CONTRAST = """
 const luminance = (color) => {
   const [r, g, b] = color.map((v) => v / 255)

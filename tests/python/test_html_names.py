@@ -10,6 +10,8 @@ import pytest
 from pystrobe_command import REPOSITORY
 from readers import need
 
+pytestmark = pytest.mark.beside_others
+
 WHOLE_AND_LAST = {
     "main": "main",
     "<module> shop.py": "<module>",

@@ -17,6 +17,8 @@ from pystrobe_command import Pystrobe, Recorded
 from readers import annotated_calls
 from test_outputs import small_disk
 
+pytestmark = pytest.mark.beside_others
+
 pytest.importorskip("pystrobe", reason="the package is not installed: make build")
 
 PROGRAM = """

@@ -15,6 +15,8 @@ from find import Interpreter
 from oracle import HERE
 from running import copy_targets, inside, visible_directory
 
+pytestmark = pytest.mark.beside_others
+
 
 def traced_stacks(interpreter: Interpreter, case: Case) -> list[tuple[Frame, ...]]:
     """Every distinct stack of a short run, at every line."""

@@ -20,6 +20,8 @@ from on_terminal import OnTerminal
 from pystrobe_command import Finished, Pystrobe, kept_recording, report_of_kept
 from running import apart, running
 
+pytestmark = pytest.mark.beside_others
+
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 NEEDS_STRACE = pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
 

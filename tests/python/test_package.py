@@ -16,6 +16,8 @@ import pytest
 from find import Interpreter
 from running import running
 
+pytestmark = pytest.mark.beside_others
+
 pystrobe = pytest.importorskip("pystrobe", reason="the package is not installed: make build")
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -11,6 +11,8 @@ import pytest
 from own_interpreters import Own
 from own_program import MODES, answer
 
+pytestmark = pytest.mark.beside_others
+
 pytest.importorskip("pystrobe", reason="the package is not installed: make build")
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from test_outputs import ROOT_ONLY, small_disk
 
+pytestmark = pytest.mark.beside_others
+
 pystrobe = pytest.importorskip("pystrobe", reason="the package is not installed: make build")
 
 

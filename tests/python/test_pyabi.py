@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from find import Interpreter, find
 
+pytestmark = pytest.mark.beside_others
+
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS = ROOT / "tests" / "targets"
 

@@ -20,6 +20,8 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
 from pystrobe_command import Pystrobe
 from readers import REPOSITORY, check_with_ajv
 
+pytestmark = pytest.mark.beside_others
+
 PROCESS = THREAD = 4242
 # Name, begin and end in microseconds.
 FIRST_LANE = [

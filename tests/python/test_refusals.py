@@ -30,6 +30,8 @@ from pystrobe_command import Pystrobe
 from running import running
 from sandbox import forbid_reading
 
+pytestmark = pytest.mark.beside_others
+
 NOBODY = 65534
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 

@@ -19,6 +19,8 @@ from probing import found, ids, probe, until
 from pystrobe_command import Pystrobe
 from running import TARGETS, running
 
+pytestmark = pytest.mark.beside_others
+
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 

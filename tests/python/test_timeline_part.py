@@ -14,6 +14,8 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
 from pystrobe_command import Pystrobe
 from test_timeline import as_events, traced
 
+pytestmark = pytest.mark.beside_others
+
 #: Three phases with nothing between.
 PROGRAM = """
 import time

@@ -11,6 +11,8 @@ import pytest
 from call_tracing import Way, each_engine, told
 from own_program import run
 
+pytestmark = pytest.mark.beside_others
+
 PROGRAMS = {
     "recursion": """
 def fib(n):

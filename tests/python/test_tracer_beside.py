@@ -12,6 +12,8 @@ from own_interpreters import Own, own_interpreters
 from own_program import answer
 from readers import need
 
+pytestmark = pytest.mark.beside_others
+
 # --- who holds what is wanted is named ---
 
 HELD = """

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import pytest
 from call_tracing import Way, each_but_frame_eval, told
+
+pytestmark = pytest.mark.beside_others
 
 
 @each_but_frame_eval

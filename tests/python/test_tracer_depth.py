@@ -13,6 +13,8 @@ import pytest
 from call_tracing import Way, each_engine, told
 from pystrobe_command import Pystrobe
 
+pytestmark = pytest.mark.beside_others
+
 #: Each function is told how deep it is called; `work` is 1. Nothing else calls Python functions.
 COUNTING = """
 AT = collections.defaultdict(int)

@@ -7,6 +7,8 @@ import pytest
 from call_tracing import Way, name_of_way, told, ways
 from own_program import has_module
 
+pytestmark = pytest.mark.beside_others
+
 each_with_greenlets = pytest.mark.parametrize(
     "way", [way for way in ways() if has_module(way.by, "greenlet")], ids=name_of_way
 )

@@ -24,6 +24,8 @@ from call_tracing import (
 from own_interpreters import THIS, Own, own_interpreters
 from own_program import run
 
+pytestmark = pytest.mark.beside_others
+
 
 @each_engine
 def test_a_program_runs_as_without_it(way: Way) -> None:

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import pytest
 from call_tracing import Way, each_engine, told
 from own_program import run
+
+pytestmark = pytest.mark.beside_others
 
 
 @each_engine
