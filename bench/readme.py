@@ -373,11 +373,11 @@ def gpu_above_cupti() -> Table:
     """Each of ours by CUPTI alone, in turn in one process."""
     rows = []
     for name, costs in on_device()["kernels"]["cost"].items():
-        if not any(cost and "above CUPTI" in cost for cost in costs.values()):
+        if not any(cost and "above_cupti" in cost for cost in costs.values()):
             continue
         row = {"": f"pystrobe, {GPU_PROFILERS[name]}"}
         for work, cost in costs.items():
-            row[work] = f"{cost['above CUPTI']:.2f}" if cost else "not measured"
+            row[work] = f"{cost['above_cupti']:.2f}" if cost else "not measured"
         rows.append(row)
     return table_of(rows)
 

@@ -27,9 +27,9 @@ ctest --test-dir "$build" --no-tests=error --output-on-failure \
 
 export PYSTROBE=$venv/bin/pystrobe PYSTROBE_BUILD=$build PATH=$venv/bin:$PATH
 # A file of tests that may run beside others on each CPU; then one test at a time.
-python -m pytest -m beside_others --numprocesses "$(nproc)" --dist loadfile -p no:rerunfailures \
+python -m pytest -m "beside_others and not alone" --numprocesses "$(nproc)" --dist loadfile -p no:rerunfailures \
   --junitxml "$results/beside.xml" || status=1
-python -m pytest -m "not beside_others" --junitxml "$results/alone.xml" || status=1
+python -m pytest -m "alone or not beside_others" --junitxml "$results/alone.xml" || status=1
 
 python scripts/test_summary.py "$results/"{cpp,beside,alone}.xml || status=1
 exit $status

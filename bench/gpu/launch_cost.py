@@ -6,7 +6,7 @@ Of each, in a process of its own, blocks of each work before it was ever used; t
 after it, in turn. Right behind each block comes one of a process that never uses a profiler, on the
 same CPU. Prints a line of JSON for each pair: profiler, work, and the median before in
 microseconds; "on", blocks with it beside those before it was ever used, and "after", those that
-come after it, both by the blocks of that other process; of ours "above CUPTI", blocks with it
+come after it, both by the blocks of that other process; of ours "above_cupti", blocks with it
 beside those with CUPTI alone, in turn in the same process; or null where it could not be measured.
 """
 
@@ -216,16 +216,19 @@ def cost_of(profiler: str, pairs: Pairs) -> dict[str, float]:
     with PROFILERS[profiler]():
         pairs.run()
     on, off, above = [], [pairs.take()], []
-    for _ in range(CYCLES):
-        alone = take(cupti) if cupti else None
+    for turn in range(CYCLES):
+        # Either is the first now and then.
+        alone = take(cupti) if cupti and turn % 2 == 0 else None
         on.append(take(profiler))
+        if cupti and alone is None:
+            alone = take(cupti)
         off.append(pairs.take())
         if alone:
             above.append(ratio(on[-1]) / ratio(alone))
     return {
         "plain_us": statistics.median(here for here, _ in pairs.before),
         **spread("on", [ratio(pair) / before for pair in on]),
-        **(spread("above CUPTI", above) if above else {}),
+        **(spread("above_cupti", above) if above else {}),
         **spread("after", [ratio(pair) / before for pair in off]),
     }
 

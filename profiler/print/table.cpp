@@ -127,8 +127,9 @@ std::string NoCalls(const Profile& profile, const TableOptions& options) {
 /// Whether there is no table to make. Calls that took no time that could be told were calls.
 bool IsEmpty(const Profile& profile, Mode mode) {
   if (profile.total.nanoseconds(mode) > 0) return false;
-  return !CountsCalls(profile) || profile.part || !profile.recording->quality().complete ||
-         profile.total.count(Mode::kWall) == 0;
+  if (mode == Mode::kGpu || !CountsCalls(profile) || profile.part) return true;
+  if (mode == Mode::kCpu && !profile.recording->quality().complete) return true;
+  return profile.total.count(Mode::kWall) == 0;
 }
 
 /// What shares are of: never nothing.

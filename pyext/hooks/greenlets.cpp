@@ -13,7 +13,8 @@ std::atomic<Hooks*> waiting = nullptr;
 
 bool AreLoaded() {
   static PyObject* const name = PyUnicode_InternFromString("greenlet");
-  PyObject* const modules = PyImport_GetModuleDict();
+  // Null where the interpreter is ending; PyImport_GetModuleDict ends the process then.
+  PyObject* const modules = PySys_GetObject("modules");
   return name != nullptr && modules != nullptr && PyDict_Check(modules) &&
          PyDict_Contains(modules, name) == 1;
 }

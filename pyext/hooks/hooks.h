@@ -35,7 +35,8 @@ class Hooks {
 std::unique_ptr<Hooks> MakeSetProfileHooks(bool builtins);
 /// The interpreter is about to end. Threads that run on until then, and have a hook that tells
 /// nobody, keep it: to take it away they would wait for each other, and one that is ended meanwhile
-/// keeps them waiting for ever (free-threaded 3.13). [any thread]
+/// keeps them waiting for ever (free-threaded 3.13); one that has begun to, just before, may. [any
+/// thread]
 void ProgramEnds();
 /// Sets one that does nothing for the calling thread, or takes it away: what is faster cannot be
 /// had by PyEval_SetProfile. To measure.

@@ -17,14 +17,30 @@
 namespace pystrobe::hooks {
 namespace {
 
-bool with_builtins = false;
+std::atomic<bool> with_builtins = false;
 enum class State {
-  kSilent,  // a hook that could not be taken away does nothing
+  kSilent,  // a hook that is still there takes itself away
   kTells,
   kFollows,  // and the stacks may be switched
 };
 std::atomic<State> state = State::kSilent;
 std::atomic<bool> program_ends = false;
+std::atomic<uint32_t> installs = 0;
+
+// Without the interpreter's lock: one thread's count of those that have a hook must not be stale when
+// the interpreter turns its events on or off by it. Who waits does not keep others from stopping it.
+class OneAtATime {
+ public:
+#ifdef Py_GIL_DISABLED
+  OneAtATime() { PyMutex_Lock(&mutex_); }
+  ~OneAtATime() { PyMutex_Unlock(&mutex_); }
+
+ private:
+  inline static PyMutex mutex_;
+#else
+  OneAtATime() {}
+#endif
+};
 
 #if PY_VERSION_HEX >= 0x030B0000
 // In each of the forms that the interpreter makes of it.
@@ -148,16 +164,21 @@ void OnEnd(trace::ThreadTrace& trace, PyFrameObject* frame, const PyObject* valu
 
 int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument);
 
-// Of the calling thread, which may be in an event of it.
+// Of the calling thread, which may be in an event of it. Once after each trace: where an audit hook
+// refuses that, it stays, and what runs in that hook may be told here.
 void TakeOwnAway() {
-  if (PyThreadState_Get()->c_profilefunc != &OnEvent) return;
+  [[gnu::tls_model("initial-exec")]] constinit static thread_local uint32_t tried = 0;
+  if (tried == installs) return;
+  const OneAtATime lock;
+  if (PyThreadState_Get()->c_profilefunc != &OnEvent || state != State::kSilent) return;
+  tried = installs;
   PyEval_SetProfile(nullptr, nullptr);
-  // The next trace may have begun meanwhile, and found it here.
+  // While an audit hook was called, the next trace may have begun, and found it here.
   if (state != State::kSilent) PyEval_SetProfile(&OnEvent, nullptr);
 }
 
 [[gnu::noinline]] int OnAnyEvent(PyFrameObject* frame, int what, PyObject* argument) {
-  const State now = state.load(std::memory_order_relaxed);
+  const State now = state.load(std::memory_order_acquire);
   if (now == State::kSilent) {
     if (!program_ends.load(std::memory_order_relaxed)) TakeOwnAway();
     return 0;
@@ -186,7 +207,7 @@ void TakeOwnAway() {
 // Whether it is as it is most often, and was told.
 bool TellAgain(PyFrameObject* frame, int what) {
   trace::ThreadTrace* const trace = trace::current_trace;
-  if (trace == nullptr || state.load(std::memory_order_relaxed) != State::kTells) return false;
+  if (trace == nullptr || state.load(std::memory_order_acquire) != State::kTells) return false;
   PyCodeObject* const code = CodeOf(frame);
   if ((code->co_flags & kGeneratorFlags) != 0) return false;
   const trace::Key key = Functions::KeyOfCode(reinterpret_cast<PyObject*>(code));
@@ -198,7 +219,7 @@ int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
   if (what == PyTrace_CALL || what == PyTrace_RETURN) {
     if (TellAgain(frame, what)) [[likely]]
       return 0;
-  } else if (!with_builtins && state.load(std::memory_order_relaxed) == State::kTells) {
+  } else if (!with_builtins.load(std::memory_order_relaxed) && state.load(std::memory_order_acquire) == State::kTells) {
     return 0;
   }
   return OnAnyEvent(frame, what, argument);
@@ -263,13 +284,23 @@ Holders LookAtHolders() {
   return found;
 }
 
+#ifdef Py_GIL_DISABLED
+// Each thread is outside of the hook once: to set one, whichever, waits for that.
+void StopTheWorld() {
+  const PyThreadState* const own = PyThreadState_Get();
+  PyEval_SetProfile(own->c_profilefunc, own->c_profileobj);
+}
+#endif
+
 void RemoveFromAllThreads([[maybe_unused]] const Holders& holders) {
 #if PY_VERSION_HEX >= 0x030C0000
   // It cannot be taken from single other threads, nor at all from one that runs: without the lock
   // of the interpreter that may be between finding that it has a hook and calling it (3.13,
   // call_profile_func in Python/legacy_tracing.c). Each such one takes its own away, at its next
   // event.
-#ifndef Py_GIL_DISABLED
+#ifdef Py_GIL_DISABLED
+  StopTheWorld();
+#else
   if (holders.of_others == 0) {
     PyEval_SetProfileAllThreads(nullptr, nullptr);
     return;
@@ -343,7 +374,7 @@ std::string DescribeHolder(PyObject* holder) {
 
 class SetProfileHooks final : public Hooks {
  public:
-  explicit SetProfileHooks(bool builtins) { with_builtins = builtins; }
+  explicit SetProfileHooks(bool builtins) : builtins_(builtins) {}
   ~SetProfileHooks() override { Py_XDECREF(before_); }
 
   const char* name() const override { return "PyEval_SetProfile"; }
@@ -374,8 +405,7 @@ class SetProfileHooks final : public Hooks {
       Py_DECREF(threading);
     }
     if (PyErr_Occurred() != nullptr) PyErr_Clear();
-    state = State::kTells;
-    SetInAllThreads();
+    Tell();
     if (PyThreadState_Get()->c_profilefunc == &OnEvent) return {};
     static_cast<void>(Remove());
     return FailWithHint(ErrorCode::kUnsupported,
@@ -384,7 +414,7 @@ class SetProfileHooks final : public Hooks {
   }
 
   Result<void> Remove() override {
-    const Holders holders = LookAtHolders();  // while none takes its own away
+    const Holders holders = LookAtHolders();  // before any takes its own away
     state = State::kSilent;
     RemoveFromAllThreads(holders);
     PyObject* const threading = PyImport_ImportModule("threading");
@@ -405,6 +435,15 @@ class SetProfileHooks final : public Hooks {
   void FollowStacks() override { state = State::kFollows; }
 
  private:
+  void Tell() {
+    const OneAtATime lock;
+    with_builtins = builtins_;
+    ++installs;
+    state = State::kTells;
+    SetInAllThreads();
+  }
+
+  const bool builtins_;
   PyObject* before_ = nullptr;
 };
 

@@ -16,6 +16,7 @@
 #include "gpu/statistics.h"
 #include "pyext/module/errors.h"
 #include "pyext/module/region.h"
+#include "pyext/module/text.h"
 
 namespace py = pybind11;
 
@@ -164,8 +165,8 @@ class Range : public Region {
 thread_local std::vector<Range> pushed;  // by this thread, and not popped
 thread_local size_t num_pushed = 0;      // by this thread, popped or not
 
-void Push(std::string name) {
-  Range range(std::move(name));
+void Push(const py::object& name) {
+  Range range(FromName(name, "a range"));
   range.Enter();
   pushed.push_back(std::move(range));
   ++num_pushed;
@@ -183,7 +184,9 @@ void Pop() {
 }
 
 void DefineRange(py::module_& module) {
-  py::class_<Range, Region>(module, "GpuRange").def(py::init<std::string>(), py::arg("name"));
+  py::class_<Range, Region>(module, "GpuRange")
+      .def(py::init([](const py::object& name) { return Range(FromName(name, "a range")); }),
+           py::arg("name"));
   module.def("gpu_range_push", &Push, py::arg("name"),
              "Opens a range on this thread, until :func:`range_pop`. As :class:`range`.");
   module.def("gpu_range_pop", &Pop,

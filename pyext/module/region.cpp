@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "pyext/module/errors.h"
+#include "pyext/module/text.h"
 #include "sampler/pyabi/regions.h"
 
 namespace pystrobe::pyext {
@@ -103,7 +104,8 @@ void Region::Leave() {
 
 void DefineRegion(py::module_& module) {
   py::class_<Region>(module, "Region")
-      .def(py::init<std::string>(), py::arg("name"))
+      .def(py::init([](const py::object& name) { return Region(FromName(name, "a region")); }),
+           py::arg("name"))
       .def_property_readonly("name", &Region::name)
       .def("__enter__",
            [](py::object self) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pyext/module/text.h"
 
+#include <fmt/format.h>
+
 namespace pystrobe::pyext {
 namespace {
 
@@ -26,6 +28,16 @@ py::list ToPaths(const std::vector<std::string>& words) {
   py::list list;
   for (const std::string& word : words) list.append(ToPath(word));
   return list;
+}
+
+std::string FromName(py::handle name, std::string_view what) {
+  if (!PyUnicode_Check(name.ptr())) {
+    throw py::type_error(
+        fmt::format("the name of {} is a str, not {}", what, Py_TYPE(name.ptr())->tp_name));
+  }
+  PyObject* const encoded = PyUnicode_AsEncodedString(name.ptr(), "utf-8", "backslashreplace");
+  if (encoded == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::bytes>(encoded);
 }
 
 }  // namespace pystrobe::pyext

@@ -18,7 +18,11 @@ _LOWEST_RATE = 1 / 36_000  # one sample in ten hours: less is a slip of the fing
 
 def _is_within(value: object, most: float, least: float = 0.0) -> bool:
     """Above 0, too."""
-    return isinstance(value, SupportsFloat) and float(value) > 0 and least <= float(value) <= most
+    try:
+        number = float(value) if isinstance(value, SupportsFloat) else 0.0
+    except OverflowError:  # of an int that is too great for a float
+        return False
+    return number > 0 and least <= number <= most
 
 
 def check_sampling(

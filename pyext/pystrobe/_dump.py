@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pystrobe import _core
+from pystrobe._errors import InvalidArgumentError
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,10 @@ def dump(pid: int, *, locals: bool = False, pause: str = "auto", native: bool = 
         by ptrace for it, whatever ``pause`` is.
     :raises Error: a subclass says why the process could not be read.
     """
-    raw = _core.dump(operator.index(pid), locals, pause, native)
+    pid = operator.index(pid)
+    if abs(pid) >= 1 << 31:
+        raise InvalidArgumentError(f"pid is {pid}", "the number of a process")
+    raw = _core.dump(pid, locals, pause, native)
     return Dump(
         pid=raw["pid"],
         executable=raw["executable"],

@@ -33,11 +33,6 @@ class region(_core.Region):  # noqa: N801  # used as a statement
     :param name: any text.
     """
 
-    def __init__(self, name: str) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"the name of a region is a str, not {type(name).__name__}")
-        super().__init__(name)
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 

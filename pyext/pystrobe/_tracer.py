@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -26,7 +27,12 @@ CallOrder = Literal["self", "total", "self_cpu", "total_cpu", "calls"]
 _CLOCKS = ("both", "wall", "cpu")
 #: Of ``max_depth``: half of what there is room for, as calls that had begun before take some.
 _MOST_DEPTH = 131_072
-_ENGINES = ("auto", "setprofile", "frame-eval", "monitoring")
+_OPTIONS_OF_ENGINES = {
+    "PyEval_SetProfile": "setprofile",
+    "frame evaluation": "frame-eval",
+    "sys.monitoring": "monitoring",
+}
+_ENGINES = ("auto", *_OPTIONS_OF_ENGINES.values())
 #: How this package begins and ends the tracing is no part of the program.
 _HIDDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
@@ -174,7 +180,7 @@ class Tracer:
                 from pystrobe.gpu._trace import begin_or_warn
 
                 self._trace = begin_or_warn(timeline=self._timeline)
-            self._measure()
+            self._measure(self._options[0])
             self._tracer.start(None if self._file is None else self._file.descriptor())
         except BaseException:
             _running = before
@@ -183,8 +189,8 @@ class Tracer:
                 trace.drop()
             raise
 
-    def _measure(self) -> None:
-        self._cost = cost_of_a_call(*self._options[:2], self._clock == "wall")
+    def _measure(self, engine: str) -> None:
+        self._cost = cost_of_a_call(engine, self._options[1], self._clock == "wall")
         self.ns_per_call = self._cost.whole
 
     def _start_program(self, fd: int) -> None:
@@ -202,15 +208,15 @@ class Tracer:
         try:
             self._tracer.stop()
         finally:
+            if _running is self:
+                _running = None
             trace, self._trace = self._trace, None
             if trace is not None:
                 self._tracer.set_gpu(trace.stop())
         if self._cost.engine not in ("", self._tracer.engine):
             # What is the cheapest that can be had changes with what others take.
-            cost_of_a_call.cache_clear()
-            self._measure()
-        if _running is self:
-            _running = None
+            with contextlib.suppress(KeyError, Error, MemoryError):
+                self._measure(_OPTIONS_OF_ENGINES[self._tracer.engine])
 
     def __enter__(self) -> Tracer:
         self.start()
@@ -341,16 +347,24 @@ class Tracer:
         return recording
 
 
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _patterns(option: str, patterns: Iterable[str]) -> list[str]:
     if isinstance(patterns, (str, bytes)) or not isinstance(patterns, Iterable):
         raise InvalidArgumentError(
-            f"{option} is {patterns!r}", f"a list of patterns: {option}=[{str(patterns)!r}]"
+            f"{option} is {patterns!r}", f"a list of patterns: {option}=[{patterns!r}]"
         )
     found = list(patterns)
     for pattern in found:
-        if not isinstance(pattern, str) or not pattern:
+        if not isinstance(pattern, str) or not pattern or not _is_utf8(pattern):
             raise InvalidArgumentError(
-                f"a pattern of {option} is {pattern!r}", "a text that is not empty"
+                f"a pattern of {option} is {pattern!r}", "a text that is not empty, in UTF-8"
             )
     # A path from here: files have theirs from the root.
     return found + [os.path.abspath(path) for path in found if os.path.exists(path)]

@@ -88,6 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "beside_others: nothing in it depends on how long anything takes"
     )
+    config.addinivalue_line("markers", "alone: this does, in a file that is beside_others")
 
 
 def is_matrix(config: pytest.Config) -> bool:
@@ -124,7 +125,7 @@ def let_run_again(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         # A browser is a child of ours that goes on: its CPU time would pass for that of others.
         has_browser = "window" in getattr(item, "fixturenames", ())
-        if not has_browser and not item.get_closest_marker("beside_others"):
+        if not has_browser:
             item.add_marker(pytest.mark.flaky(reruns=RERUNS, condition=runs_again(item)))
 
 

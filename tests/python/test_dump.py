@@ -208,6 +208,7 @@ def test_dump_for_people(pystrobe: Pystrobe, newest: Interpreter) -> None:
     assert out.index("spin") < out.index("<module>")
 
 
+@pytest.mark.alone
 def test_subinterpreters_are_told_apart(pystrobe: Pystrobe, interpreter: Interpreter) -> None:
     case = Case("subinterpreters", since=(3, 12))
     if not case.runs_on(interpreter):

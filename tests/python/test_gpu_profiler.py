@@ -189,6 +189,7 @@ def test_a_region_stands_in_the_path(own: Own) -> None:
     assert paths == [(("forward", "step", "leaf"), 10), (("step", "leaf"), 10)]
 
 
+@pytest.mark.alone
 def test_cpu_time_and_the_gpus_are_in_one_recording() -> None:
     found = traced(
         """

@@ -66,6 +66,7 @@ def run_inside(
 
 
 @pytest.mark.parametrize(("options", "engine"), [((), "signal"), (("--mode", "wall"), "preempt")])
+@pytest.mark.alone
 def test_the_program_is_what_it_would_be(
     pystrobe: Pystrobe, program: Path, options: tuple[str, ...], engine: str
 ) -> None:

@@ -173,6 +173,7 @@ def test_a_report_does_not_overwrite_its_recording(
     assert path.read_bytes() == before
 
 
+@pytest.mark.alone
 def test_a_recording_that_is_removed_meanwhile_is_kept(
     pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
 ) -> None:
@@ -189,6 +190,7 @@ def test_a_recording_that_is_removed_meanwhile_is_kept(
 
 
 @pytest.mark.parametrize("name", ["a.strobe", "a.html"])
+@pytest.mark.alone
 def test_a_file_that_takes_the_place_of_an_output_stays(
     pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path, name: str
 ) -> None:
@@ -254,6 +256,8 @@ def small_disk(path: Path, size: str) -> Iterator[Path]:
 
 
 @ROOT_ONLY
+@pytest.mark.alone
+@pytest.mark.alone
 def test_a_full_disk_loses_no_recording(
     pystrobe: Pystrobe, newest: Interpreter, tmp_path: Path
 ) -> None:

@@ -224,6 +224,7 @@ def test_a_process_that_is_not_python_is_refused() -> None:
         sleep.wait()
 
 
+@pytest.mark.alone
 def test_read_agrees_with_the_recording(newest: Interpreter, tmp_path: Path) -> None:
     path = tmp_path / "out.strobe"
     with running(newest, "tower") as target:

@@ -18,8 +18,6 @@ import pytest
 from own_program import answer
 from running import TARGETS
 
-pytestmark = pytest.mark.beside_others
-
 pytest.importorskip("pystrobe", reason="the package is not installed: make build")
 pytestmark = pytest.mark.skipif(not shutil.which("objcopy"), reason="needs objcopy, of binutils")
 

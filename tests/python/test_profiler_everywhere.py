@@ -17,6 +17,7 @@ pytest.importorskip("pystrobe", reason="the package is not installed: make build
 
 
 @MODES
+@pytest.mark.alone
 def test_a_profile_has_who_burnt_and_in_which_region(own: Own, mode: str) -> None:
     said = answer(
         """

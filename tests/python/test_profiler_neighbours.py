@@ -13,8 +13,6 @@ import pytest
 from own_program import MODES, WORK, answer, run
 from running import TARGETS
 
-pytestmark = pytest.mark.beside_others
-
 pytest.importorskip("pystrobe", reason="the package is not installed: make build")
 
 

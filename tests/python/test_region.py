@@ -322,3 +322,16 @@ def test_a_region_returns_itself_and_may_be_used_again() -> None:
 
     assert function(1, b=3) == 4
     assert function.__doc__ == "Adds."
+
+
+def test_names_may_be_any_text() -> None:
+    with pystrobe.region("na\N{LATIN SMALL LETTER I WITH DIAERESIS}ve\ud800") as region:
+        assert region.name == "na\N{LATIN SMALL LETTER I WITH DIAERESIS}ve\\ud800"
+
+
+def test_what_is_no_name_of_a_range_is_refused() -> None:
+    from pystrobe import gpu
+
+    for make in (gpu.range, gpu.range_push):
+        with pytest.raises(TypeError, match="the name of a range is a str, not int"):
+            make(5)  # type: ignore[arg-type]

@@ -17,8 +17,6 @@ from on_terminal import OnTerminal
 from pystrobe_command import Finished, Pystrobe, without_threads
 from running import running
 
-pytestmark = pytest.mark.beside_others
-
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 NEEDS_STRACE = pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
 

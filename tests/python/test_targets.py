@@ -269,6 +269,7 @@ def test_in_a_pid_namespace_of_its_own(interpreter: Interpreter) -> None:
 
 
 @ROOT_ONLY
+@pytest.mark.alone
 def test_the_second_process_of_a_container_is_none_of_the_kernel(
     pystrobe: Pystrobe, newest: Interpreter
 ) -> None:

@@ -268,6 +268,7 @@ print(json.dumps({
 
 
 @each_engine
+@pytest.mark.alone
 def test_times_are_elapsed_and_of_the_cpu(way: Way) -> None:
     """No more than passes around the calls, and no less than within them."""
     said = told(

@@ -120,6 +120,7 @@ def test_callers_are_those_of_each_greenlet(way: Way, options: dict[str, object]
 
 
 @each_with_greenlets
+@pytest.mark.alone
 def test_a_greenlet_has_the_time_that_it_is_on_the_stack(way: Way) -> None:
     """From one switch to the next, also where nothing is called between."""
     said = told(

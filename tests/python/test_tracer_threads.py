@@ -61,6 +61,7 @@ print(json.dumps([rounds() for _ in range(5)]))
 
 
 @each_engine
+@pytest.mark.alone
 def test_a_thread_that_has_the_place_of_an_ended_one_begins_when_it_does(way: Way) -> None:
     said = told(
         way,
@@ -249,3 +250,47 @@ time.sleep(0.05)
     for end in ("", "tracer.stop(); time.sleep(0.05)") * (6 if way.by.name.endswith("t") else 1):
         finished = run(program + end, by=way.by)
         assert finished.returncode == 0, finished.stderr
+
+
+@each_engine
+def test_a_trace_that_begins_as_the_program_ends_ends_with_it(way: Way) -> None:
+    finished = run(
+        f"""
+import atexit, pystrobe
+@atexit.register
+def late():
+    pystrobe.Tracer(engine={way.engine!r}).start()
+""",
+        by=way.by,
+    )
+    assert (finished.returncode, finished.stderr) == (0, "")
+
+
+@each_engine
+def test_a_trace_ends_in_a_thread_whose_hook_is_gone(way: Way) -> None:
+    if way.engine != "setprofile":
+        pytest.skip("only threads of that engine have a hook")
+    said = told(
+        way,
+        """
+import sys, time
+ends = False
+def leaf(): pass
+def work():
+    while not ends:
+        for _ in range(100): leaf()
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads: thread.start()
+counts = []
+for _ in range(20):
+    with pystrobe.Tracer(engine=ENGINE) as tracer:
+        time.sleep(0.005)
+        sys.setprofile(None)
+    counts.append(sum(row.calls for row in tracer.stats() if row.function == "leaf"))
+ends = True
+for thread in threads: thread.join()
+print(json.dumps(counts))
+""",
+    )
+    assert len(said) == 20
+    assert min(said) > 0

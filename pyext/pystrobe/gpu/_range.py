@@ -53,8 +53,3 @@ class range(_core.GpuRange, region):  # noqa: N801  # as torch.cuda.nvtx calls i
 
     :param name: any text.
     """
-
-    def __init__(self, name: str) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"the name of a range is a str, not {type(name).__name__}")
-        super().__init__(name)

@@ -54,7 +54,7 @@ def handle_of(stream: object) -> int:
     ``__cuda_stream__`` or as a number; ``None``: the one that work goes to now."""
     if stream is None:
         return _current()
-    if isinstance(stream, int) and not isinstance(stream, bool) and stream >= 0:
+    if isinstance(stream, int) and not isinstance(stream, bool) and 0 <= stream < 1 << 64:
         return stream
     protocol = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
