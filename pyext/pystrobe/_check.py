@@ -4,16 +4,44 @@
 from __future__ import annotations
 
 import os
-from typing import SupportsFloat
+from operator import index
+from typing import SupportsFloat, SupportsIndex
 
 from pystrobe._errors import InvalidArgumentError
 from pystrobe._output import check_name
 
 MODES = ("cpu", "wall", "gpu")
 _THREADS = ("all", "current")
+_SUCH_AS = {"mode": "cpu", "unit": "us"}
 _GPU = (False, True, "launches")
 _HIGHEST_RATE = 1_000_000.0
 _LOWEST_RATE = 1 / 36_000  # one sample in ten hours: less is a slip of the finger
+
+
+#: Of what is counted in the core.
+_MOST = (1 << 31) - 1
+
+
+def is_count(value: object, least: int = 0) -> bool:
+    """Whether it is a whole number of things: of what type, whoever uses it makes an int of it."""
+    if not isinstance(value, SupportsIndex) or isinstance(value, bool):
+        return False
+    return least <= index(value) <= _MOST
+
+
+def check_word(name: str, value: object) -> None:
+    """The core knows which words there are; it takes none that are not text.
+
+    :raises InvalidArgumentError: it is neither a text nor ``None``.
+    """
+    try:
+        good = value is None or (isinstance(value, str) and bool(value.encode()))
+    except UnicodeEncodeError:
+        good = False
+    if not good:
+        raise InvalidArgumentError(
+            f"{name} is {value!r}", f"a word, such as {name}={_SUCH_AS[name]!r}"
+        )
 
 
 def _is_within(value: object, most: float, least: float = 0.0) -> bool:

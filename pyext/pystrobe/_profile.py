@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from pystrobe import _core
+from pystrobe._check import check_word, is_count
 from pystrobe._errors import InvalidArgumentError
 from pystrobe._gpu_report import GpuReport, StackFrame
 from pystrobe._output import OF_CALLS, OF_SAMPLES, OF_TIMELINES, check_place
@@ -121,6 +122,8 @@ class Profile:
         :param thread: only threads whose name contains this, or whose tid it is.
         :param file: a text stream; ``None``: ``sys.stdout``, coloured where it is a terminal.
         """
+        if top is not None and not is_count(top, least=1):
+            raise InvalidArgumentError(f"top is {top!r}", "a number of rows, 1 or more, or None")
         stream = sys.stdout if file is None else file
         descriptor = stream.fileno() if stream.isatty() else None
         stream.write(self._table(mode, top, descriptor, include_idle, thread))
@@ -157,6 +160,8 @@ class Profile:
             raise InvalidArgumentError(
                 f"no such format: {format!r}", f"format= is one of {', '.join(FORMATS)}"
             )
+        check_word("mode", mode)
+        check_word("unit", unit)
         check_place(path)
         with _replacing(Path(path)) as descriptor:
             self._recording.save(descriptor, os.fsencode(path), chosen, mode, include_idle, unit)
@@ -169,6 +174,7 @@ class Profile:
         include_idle: bool,
         thread: str | None = None,
     ) -> str:
+        check_word("mode", mode)
         try:
             directory = os.fsencode(os.getcwd())
         except OSError:  # it is gone

@@ -264,8 +264,8 @@ class Tracer:
             that were left out. With ``"setprofile"`` on 3.10
             and 3.11, which slows every instruction down, that is less than it cost.
         """
-        order = sort or ("self_cpu" if self._clock == "cpu" else "self")
-        if self._clock == "wall" and order.endswith("_cpu"):
+        order = ("self_cpu" if self._clock == "cpu" else "self") if sort is None else sort
+        if self._clock == "wall" and order in ("self_cpu", "total_cpu"):
             raise InvalidArgumentError(
                 f"the calls have no CPU time to sort them by: {order!r}",
                 "trace them again without clock='wall'",

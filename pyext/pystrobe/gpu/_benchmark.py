@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pystrobe import _core
+from pystrobe._check import is_count
 from pystrobe._errors import InvalidArgumentError
 from pystrobe.gpu._devices import available
 from pystrobe.gpu._format import format_seconds
@@ -65,7 +66,7 @@ def benchmark(
     :param stream: as for :func:`timer`.
     """
     check_callable(run, "what to run")
-    if num_trials < 1 or num_warmups < 0:
+    if not is_count(num_trials, least=1) or not is_count(num_warmups):
         raise InvalidArgumentError(
             f"num_warmups is {num_warmups!r} and num_trials {num_trials!r}",
             "at least 0 warm-ups and 1 trial",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from pystrobe import _core
+from pystrobe._check import is_count
 from pystrobe._errors import InvalidArgumentError
 from pystrobe.gpu._format import format_noise, format_seconds
 from pystrobe.gpu._stream import handle_of
@@ -20,6 +21,7 @@ _LEAST = {
     "time_cap": 0,
     "low_clock": 0,
 }
+_COUNTS = ("num_warmups", "min_samples")
 _SWITCHES = ("flush_l2", "hold_back")
 
 
@@ -126,8 +128,14 @@ class MeasureOptions:
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
             value = getattr(self, name)
-            if not isinstance(value, (int, float)) or not value >= least:
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= least:
                 raise InvalidArgumentError(f"{name} is {value!r}", f"a number, {least} or more")
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if not is_count(value, _LEAST[name]):
+                raise InvalidArgumentError(
+                    f"{name} is {value!r}", f"a whole number, {_LEAST[name]} or more"
+                )
         for name in _SWITCHES:
             value = getattr(self, name)
             if not isinstance(value, bool):

@@ -6,8 +6,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from operator import index
-from typing import SupportsIndex
 
+from pystrobe._check import is_count
 from pystrobe._errors import InvalidArgumentError
 
 
@@ -37,11 +37,13 @@ def schedule(
         ("repeat", repeat),
         ("skip_first", skip_first),
     ):
-        if not _is_count(value) or (name == "active" and value == 0):
+        if not is_count(value, least=1 if name == "active" else 0):
             raise InvalidArgumentError(
                 f"{name} is {value!r}",
                 "a number of steps: active 1 or more, the others 0 or more",
             )
+    wait, warmup, active = index(wait), index(warmup), index(active)
+    repeat, skip_first = index(repeat), index(skip_first)
     length = wait + warmup + active
 
     def action(step: int) -> Action:
@@ -56,7 +58,3 @@ def schedule(
         return Action.RECORD if place < length - 1 else Action.RECORD_AND_SAVE
 
     return action
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, SupportsIndex) and not isinstance(value, bool) and index(value) >= 0
