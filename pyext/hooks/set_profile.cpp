@@ -27,8 +27,9 @@ std::atomic<State> state = State::kSilent;
 std::atomic<bool> program_ends = false;
 std::atomic<uint32_t> installs = 0;
 
-// Without the interpreter's lock: one thread's count of those that have a hook must not be stale when
-// the interpreter turns its events on or off by it. Who waits does not keep others from stopping it.
+// Without the interpreter's lock: one thread's count of those that have a hook must not be stale
+// when the interpreter turns its events on or off by it. Who waits does not keep others from
+// stopping it.
 class OneAtATime {
  public:
 #ifdef Py_GIL_DISABLED
@@ -219,7 +220,8 @@ int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
   if (what == PyTrace_CALL || what == PyTrace_RETURN) {
     if (TellAgain(frame, what)) [[likely]]
       return 0;
-  } else if (!with_builtins.load(std::memory_order_relaxed) && state.load(std::memory_order_acquire) == State::kTells) {
+  } else if (!with_builtins.load(std::memory_order_relaxed) &&
+             state.load(std::memory_order_acquire) == State::kTells) {
     return 0;
   }
   return OnAnyEvent(frame, what, argument);
