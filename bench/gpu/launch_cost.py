@@ -217,14 +217,13 @@ def cost_of(profiler: str, pairs: Pairs) -> dict[str, float]:
         pairs.run()
     on, off, above = [], [pairs.take()], []
     for turn in range(CYCLES):
-        # Either is the first now and then.
-        alone = take(cupti) if cupti and turn % 2 == 0 else None
-        on.append(take(profiler))
-        if cupti and alone is None:
-            alone = take(cupti)
+        both = [name for name in (cupti, profiler) if name]
+        # Either is the first in its turn.
+        taken = {name: take(name) for name in (both if turn % 2 == 0 else both[::-1])}
+        on.append(taken[profiler])
         off.append(pairs.take())
-        if alone:
-            above.append(ratio(on[-1]) / ratio(alone))
+        if cupti:
+            above.append(ratio(taken[profiler]) / ratio(taken[cupti]))
     return {
         "plain_us": statistics.median(here for here, _ in pairs.before),
         **spread("on", [ratio(pair) / before for pair in on]),

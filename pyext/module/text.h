@@ -19,7 +19,7 @@ pybind11::str ToStr(std::string_view text);
 pybind11::str ToPath(std::string_view bytes);
 pybind11::list ToPaths(const std::vector<std::string>& words);
 
-/// What a program calls something, in UTF-8; a surrogate, which that does not have, as "\\ud800".
+/// What a program calls something, in UTF-8; a surrogate, which that does not have, as "\ud800".
 /// Raises TypeError where it is no str; `what` says of what it is the name: "a region".
 std::string FromName(pybind11::handle name, std::string_view what);
 

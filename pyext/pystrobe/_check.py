@@ -29,16 +29,21 @@ def is_count(value: object, least: int = 0) -> bool:
     return least <= index(value) <= _MOST
 
 
+def is_utf8(text: str) -> bool:
+    """Whether the core can have it: one with surrogates it cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def check_word(name: str, value: object) -> None:
     """The core knows which words there are; it takes none that are not text.
 
     :raises InvalidArgumentError: it is neither a text nor ``None``.
     """
-    try:
-        good = value is None or (isinstance(value, str) and bool(value.encode()))
-    except UnicodeEncodeError:
-        good = False
-    if not good:
+    if value is not None and not (isinstance(value, str) and value and is_utf8(value)):
         raise InvalidArgumentError(
             f"{name} is {value!r}", f"a word, such as {name}={_SUCH_AS[name]!r}"
         )

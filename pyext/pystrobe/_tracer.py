@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TextIO
 
 from pystrobe import _core
 from pystrobe._call_cost import Cost, cost_of_a_call
+from pystrobe._check import is_utf8
 from pystrobe._errors import Error, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -213,10 +214,11 @@ class Tracer:
             trace, self._trace = self._trace, None
             if trace is not None:
                 self._tracer.set_gpu(trace.stop())
-        if self._cost.engine not in ("", self._tracer.engine):
+        option = _OPTIONS_OF_ENGINES.get(self._tracer.engine)
+        if option is not None and self._cost.engine not in ("", self._tracer.engine):
             # What is the cheapest that can be had changes with what others take.
-            with contextlib.suppress(KeyError, Error, MemoryError):
-                self._measure(_OPTIONS_OF_ENGINES[self._tracer.engine])
+            with contextlib.suppress(Error, MemoryError):
+                self._measure(option)
 
     def __enter__(self) -> Tracer:
         self.start()
@@ -347,14 +349,6 @@ class Tracer:
         return recording
 
 
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _patterns(option: str, patterns: Iterable[str]) -> list[str]:
     if isinstance(patterns, (str, bytes)) or not isinstance(patterns, Iterable):
         raise InvalidArgumentError(
@@ -362,7 +356,7 @@ def _patterns(option: str, patterns: Iterable[str]) -> list[str]:
         )
     found = list(patterns)
     for pattern in found:
-        if not isinstance(pattern, str) or not pattern or not _is_utf8(pattern):
+        if not isinstance(pattern, str) or not pattern or not is_utf8(pattern):
             raise InvalidArgumentError(
                 f"a pattern of {option} is {pattern!r}", "a text that is not empty, in UTF-8"
             )

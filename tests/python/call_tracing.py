@@ -42,6 +42,9 @@ def name_of_way(way: Way) -> str:
 each_engine = pytest.mark.parametrize("way", ways(), ids=name_of_way)
 
 
+each_set_profile = pytest.mark.parametrize(
+    "way", [way for way in ways() if way.engine == "setprofile"], ids=name_of_way
+)
 each_monitoring = pytest.mark.parametrize(
     "way", [way for way in ways() if way.engine == "monitoring"], ids=name_of_way
 )

@@ -124,8 +124,7 @@ def let_run_again(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.option.rerun_show_tracebacks = True
     for item in items:
         # A browser is a child of ours that goes on: its CPU time would pass for that of others.
-        has_browser = "window" in getattr(item, "fixturenames", ())
-        if not has_browser:
+        if "window" not in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.flaky(reruns=RERUNS, condition=runs_again(item)))
 
 

@@ -50,7 +50,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "pid is": lambda: pystrobe.dump(2**70),
     "the rate is": lambda: pystrobe.Profiler(rate=2**2000),
     "a pattern of include is": lambda: pystrobe.Tracer(include=[NOT_TEXT]),
-    "no CUDA stream": lambda: gpu.measure(nothing, stream=2**64).gpu,
+    "no CUDA stream": lambda: gpu.measure(nothing, stream=2**64),
     "num_warmups is 1.5": lambda: gpu.measure(nothing, num_warmups=1.5),
     "min_samples is True": lambda: gpu.measure(nothing, min_samples=True),
     "num_trials 'x'": lambda: gpu.benchmark("a", nothing, num_trials="x"),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from call_tracing import Way, each_engine, told
+from call_tracing import Way, each_engine, each_set_profile, told
 from own_program import run
 
 pytestmark = pytest.mark.beside_others
@@ -266,10 +266,9 @@ def late():
     assert (finished.returncode, finished.stderr) == (0, "")
 
 
-@each_engine
+@each_set_profile
+@pytest.mark.alone
 def test_a_trace_ends_in_a_thread_whose_hook_is_gone(way: Way) -> None:
-    if way.engine != "setprofile":
-        pytest.skip("only threads of that engine have a hook")
     said = told(
         way,
         """
