@@ -122,6 +122,10 @@ struct Quality {
   /// sample together, without the context switches around them, which are in `held_ns`; by signals
   /// the CPU time of the handler. Empty by tracing, and in older files.
   DurationHistogram held_each;
+  /// Why a timeline ends before its recording does, which has all counts and times nevertheless;
+  /// empty: it does not, or there is none.
+  std::string timeline_failure;
+  int64_t timeline_end_ns = 0;  ///< until when it tells of calls then, since the start
 
   friend bool operator==(const Quality&, const Quality&) = default;
 };
@@ -147,7 +151,7 @@ class RecordingSink {
 class TimelineSink : public RecordingSink {
  public:
   /// What `thread` did next. `tables` holds every stack of it. Between Begin and Finish, beside
-  /// Append.
+  /// Append. After an error no more calls are taken, and all else is, as far as it can be.
   virtual Result<void> AppendCalls(const Tables& tables, ThreadIndex thread,
                                    std::span<const CallEvent> calls) = 0;
 };

@@ -97,14 +97,15 @@ std::string IdleLeftOut(const Profile& profile, Dialect dialect) {
 std::string Summary(const Profile& profile, const TableOptions& options) {
   const bool of_gpu = options.mode == Mode::kGpu;
   const size_t threads = of_gpu ? profile.threads.size() : profile.CountThreads();
-  const std::string_view what = of_gpu ? "stream" : "thread";
   const auto range =
       static_cast<uint64_t>(std::max<int64_t>(0, profile.until_ns - profile.since_ns));
+  const std::string count = write::GroupDigits(threads);
+  std::string whose = fmt::format("the sum of {} threads", count);
+  if (of_gpu) whose = fmt::format("{} stream{}", count, threads == 1 ? "" : "s");
+  if (!of_gpu && threads == 1) whose = "1 thread";
   std::string text =
       fmt::format("{} of {}: {}", write::TimeText(profile.total.nanoseconds(options.mode)),
-                  Meaning(profile, options.mode),
-                  threads == 1 ? fmt::format("1 {}", what)
-                               : fmt::format("{} {}s", write::GroupDigits(threads), what));
+                  Meaning(profile, options.mode), whose);
   text += fmt::format(" in {}", write::TimeText(range));
   if (profile.since_ns > 0) {
     text += fmt::format(" from {} on", write::TimeText(static_cast<uint64_t>(profile.since_ns)));

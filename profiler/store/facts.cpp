@@ -66,7 +66,12 @@ bool ParseLaterFields(ByteReader& in, Quality& quality) {
   quality.native_unfit = Add(quality.native_unfit, in.Varint());
   if (in.empty()) return true;
   quality.left_out = Add(quality.left_out, in.Varint());
-  return in.empty() || ParseHistogram(in, quality.held_each);
+  if (in.empty()) return true;
+  if (!ParseHistogram(in, quality.held_each)) return false;
+  if (in.empty()) return true;
+  quality.timeline_failure = in.Text();
+  quality.timeline_end_ns = in.Signed();
+  return true;
 }
 
 }  // namespace
@@ -143,9 +148,13 @@ void AppendQuality(Bytes& out, const Quality& quality, const Quality& before) {
   AppendVarint(out, Difference(quality.native_cut, before.native_cut));
   AppendVarint(out, Difference(quality.native_unfit, before.native_unfit));
   AppendVarint(out, Difference(quality.left_out, before.left_out));
-  if (quality.held_each != before.held_each) {
+  const bool timeline_ended = !quality.timeline_failure.empty();
+  if (quality.held_each != before.held_each || timeline_ended) {
     AppendHistogram(out, quality.held_each, before.held_each);
   }
+  if (!timeline_ended) return;
+  AppendText(out, quality.timeline_failure);
+  AppendSigned(out, quality.timeline_end_ns);
 }
 
 Result<void> ParseQuality(ByteSpan bytes, Quality& so_far) {

@@ -67,6 +67,7 @@ Recorder::~Recorder() = default;
 
 Result<void> Recorder::Begin(const Metadata& metadata) {
   metadata_ = metadata;
+  had_timeline_ = metadata.timeline;
   Result<int> place = fd_.get();
   if (auto begun = BeginFile(); !begun) place = BeginMemory(begun.error());
   if (!place) return std::unexpected(place.error());
@@ -90,7 +91,7 @@ Result<void> Recorder::BeginFile() {
 Result<int> Recorder::BeginMemory(const Error& error) {
   failure_ = error;
   stop_ = true;
-  metadata_.timeline = false;
+  if (std::exchange(metadata_.timeline, false)) whole_ = false;
   auto memory = CreateMemoryFile();
   if (!memory) return std::unexpected(error);
   const int fd = memory->get();
@@ -118,14 +119,8 @@ void Recorder::ForgetOld() {
 
 Result<void> Recorder::AppendCalls(const Tables& tables, ThreadIndex thread,
                                    std::span<const CallEvent> calls) {
-  Result<void> appended;
-  if (!failure_) {
-    appended = writer_->AppendCalls(tables, thread, calls);
-    if (appended) return {};
-    appended = MoveToMemory(appended.error(), tables, Quality());
-  }
-  whole_ = false;
-  return appended;
+  if (failure_) return std::unexpected(*failure_);
+  return writer_->AppendCalls(tables, thread, calls);
 }
 
 Result<void> Recorder::AppendGpu(const Tables& gpu_tables, const GpuRecord& record) {
@@ -155,13 +150,20 @@ Result<void> Recorder::AppendOrHold(Result<void> appended, FunctionRef<void()> h
 }
 
 Result<void> Recorder::Finish(const Tables& tables, const Quality& quality) {
-  auto finished = writer_->Finish(tables, quality);
+  auto finished = FinishHere(tables, quality);
   if (!finished && !failure_) {
     finished = MoveToMemory(finished.error(), tables, quality);
-    if (finished) finished = writer_->Finish(tables, quality);
+    if (finished) finished = FinishHere(tables, quality);
   }
   if (!finished) LoseSome();
   return finished;
+}
+
+Result<void> Recorder::FinishHere(const Tables& tables, const Quality& quality) {
+  if (!failure_ || !had_timeline_) return writer_->Finish(tables, quality);
+  Quality told = quality;
+  told.timeline_failure = failure_->message;
+  return writer_->Finish(tables, told);
 }
 
 void Recorder::LoseSome() {

@@ -31,7 +31,8 @@ Result<ScopedFd> CreateTemporaryFile();
 /// memory does not take it all either (ulimit -f is its limit too), that of the two which has more
 /// samples is the recording. Where the program has closed the file it is not written to, whatever
 /// has its number now, and the youngest samples are those that memory has. Calls of a timeline are
-/// too many for that: none are kept any more, and what the file took of them stays there.
+/// too many for that: they end where the file takes no more of them, and make room for the rest
+/// there, as StrobeWriter has it. Where all moves to memory nevertheless none of them is in it.
 class Recorder final : public TimelineSink {
  public:
   /// `on_place` is told the descriptor that holds the recording: once the first bytes are in `fd`,
@@ -68,6 +69,8 @@ class Recorder final : public TimelineSink {
   Result<int> BeginMemory(const Error& error);
   void TellPlace(int fd) const;
   void LoseSome();
+  /// Where the recording is now.
+  Result<void> FinishHere(const Tables& tables, const Quality& quality);
   void ForgetOld();
   Result<void> MoveToMemory(const Error& error, const Tables& tables, const Quality& so_far);
   Result<void> CopyToMemory(const Tables& tables, const Quality& so_far);
@@ -86,6 +89,7 @@ class Recorder final : public TimelineSink {
   ScopedFd most_;  // of these two, where memory took no more either
   bool begun_ = false;
   bool whole_ = true;
+  bool had_timeline_ = false;  // as it began
   std::optional<Error> failure_;
   Metadata metadata_;
   // The youngest samples: those that a writer may still hold back when its file fails.

@@ -22,8 +22,10 @@ namespace pystrobe::store {
 /// (samples.h). Quality::complete is not stored: Finish makes a recording complete.
 ///
 /// Fails with kIo when the file cannot take more (disk full, pipe closed); what was written before
-/// stays readable. Memory: one block plus the encoder, a few MiB whatever the length.
-/// [one thread at a time]
+/// stays readable. Calls, of which there are the most, make room for the rest: where they do not
+/// fit AppendCalls alone fails, from there on, and where the rest does not the last blocks of calls
+/// are given up for it; Finish writes into the quality why and when they end. Memory: one block
+/// plus the encoder, a few MiB whatever the length. [one thread at a time]
 class StrobeWriter final : public TimelineSink {
  public:
   /// Samples that span this much are written although more may be coming.

@@ -12,27 +12,12 @@
 #include "profiler/store/facts.h"
 #include "profiler/store/gpu_blocks.h"
 #include "profiler/store/range_blocks.h"
+#include "profiler/store/read_at.h"
 #include "profiler/store/samples.h"
 #include "profiler/store/strobe.h"
 
 namespace pystrobe::store {
 namespace {
-
-/// Fills `buffer` from `offset` on; the size that was there to be read.
-Result<size_t> ReadAt(int fd, uint64_t offset, std::span<uint8_t> buffer, const std::string& name) {
-  size_t done = 0;
-  while (done < buffer.size()) {
-    const ssize_t got =
-        ::pread(fd, buffer.data() + done, buffer.size() - done, static_cast<off_t>(offset + done));
-    if (got == 0) break;
-    if (got > 0) {
-      done += static_cast<size_t>(got);
-    } else if (errno != EINTR) {
-      return FailErrno(errno, ErrorCode::kUnreadable, "reading {}", name);
-    }
-  }
-  return done;
-}
 
 /// Whole blocks of a file, from byte `begin` to byte `end`.
 struct BlockRange {

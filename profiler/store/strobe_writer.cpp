@@ -15,6 +15,7 @@
 #include "profiler/store/facts.h"
 #include "profiler/store/gpu_blocks.h"
 #include "profiler/store/range_blocks.h"
+#include "profiler/store/read_at.h"
 #include "profiler/store/samples.h"
 #include "profiler/store/strobe.h"
 
@@ -112,9 +113,17 @@ class StrobeWriter::Impl {
  private:
   /// Writes what is pending: definitions first where they need blocks of their own.
   Result<void> Seal(const Tables& tables, const Quality& so_far);
+  /// Fails where calls are taken no more; the rest may be nevertheless, as `failed_` tells.
   Result<void> SealCalls(const Tables& tables);
   Result<void> WriteBlock(BlockType type, Quality quality);
+  Result<void> WriteEnd(Quality quality);
   Result<void> PackAndWrite(BlockType type, std::span<Bytes> columns);
+  /// Gives the last block of calls up, so that there is room for others. False: that cannot be.
+  bool DropCalls();
+  void EndCalls(Error why, int64_t end_ns);
+  /// Behind the last whole block, after a write that failed. False: that cannot be.
+  bool GoBack();
+  bool IsFull() const { return took_no_more_ && fd_.IsIntact(); }
   Result<void> RefuseTooMuch();
   /// Writes a record as blocks of this type; `taken` is told what its definitions take of a reader.
   template <typename Encoder>
@@ -123,13 +132,15 @@ class StrobeWriter::Impl {
   DefinitionLimits taken() const;
   /// Before a block of `block_size` bytes.
   Result<void> Pad(size_t block_size);
+  Result<void> WritePadded(ByteSpan block);
   Result<void> Write(ByteSpan bytes);
 
   ScopedFd fd_;
   std::string name_;
   std::optional<Error> failed_;
-  uint64_t written_ = 0;
-  uint64_t unpacked_ = 0;  // what the payloads of what was written come to
+  bool took_no_more_ = false;  // the file, which is why
+  uint64_t written_ = 0;       // of whole blocks
+  uint64_t unpacked_ = 0;      // what the payloads of what was written come to
   BlockPacker packer_;
   DefinitionEncoder definitions_;
   DefinitionLimits gpu_taken_, ranges_taken_;
@@ -145,6 +156,14 @@ class StrobeWriter::Impl {
   CallColumns call_columns_;
   size_t pending_calls_ = 0;
   int64_t first_pending_call_ns_ = 0;
+  struct CallsBlock {
+    uint64_t begin = 0, end = 0;  // in the file
+    uint64_t unpacked = 0;
+    int64_t since_ns = 0;
+  };
+  std::vector<CallsBlock> calls_blocks_;
+  std::optional<Error> calls_ended_;  // why they are taken no more
+  int64_t calls_end_ns_ = 0;
 };
 
 Result<void> StrobeWriter::Impl::Begin(const Metadata& metadata) {
@@ -174,11 +193,14 @@ Result<void> StrobeWriter::Impl::Append(const Tables& tables, std::span<const Sa
   const int64_t seal_after_ns = pending_calls_ > 0 ? kSealCallsAfterNs : kSealAfterAppendNs;
   if (now_ns - sealed_at_ns_ < std::min(seal_after_ns, now_ns / kSealAfterPart)) return {};
   sealed_at_ns_ = now_ns;
-  return pending_calls_ > 0 ? SealCalls(tables) : Seal(tables, so_far);
+  if (pending_calls_ == 0) return Seal(tables, so_far);
+  auto done = SealCalls(tables);
+  return failed_ ? done : Result<void>();
 }
 
 Result<void> StrobeWriter::Impl::AppendCalls(const Tables& tables, ThreadIndex thread,
                                              std::span<const CallEvent> calls) {
+  if (calls_ended_) return std::unexpected(*calls_ended_);
   while (!calls.empty()) {
     if (pending_calls_ == 0) first_pending_call_ns_ = calls.front().time_ns;
     const size_t room = kMaxCallEventsPerBlock - pending_calls_;
@@ -200,7 +222,14 @@ Result<void> StrobeWriter::Impl::SealCalls(const Tables& tables) {
     if (auto done = WriteBlock(BlockType::kData, so_far_); !done) return done;
   }
   pending_calls_ = 0;
-  return PackAndWrite(BlockType::kCalls, call_columns_);
+  if (!calls_ended_) {
+    const auto done = PackAndWrite(BlockType::kCalls, call_columns_);
+    if (done) return {};
+    EndCalls(done.error(), first_pending_call_ns_);
+    static_cast<void>(GoBack());
+  }
+  for (Bytes& column : call_columns_) column.clear();
+  return std::unexpected(*calls_ended_);
 }
 
 Result<void> StrobeWriter::Impl::AppendGpu(const Tables& tables, const GpuRecord& record) {
@@ -226,9 +255,21 @@ Result<void> StrobeWriter::Impl::WriteRecord(BlockType type, Encoder encoder,
 }
 
 Result<void> StrobeWriter::Impl::Finish(const Tables& tables, const Quality& quality) {
-  if (auto done = SealCalls(tables); !done) return done;
+  if (auto done = SealCalls(tables); !done && failed_) return done;
   if (auto done = Seal(tables, quality); !done) return done;
-  return WriteBlock(BlockType::kEnd, quality);
+  auto done = WriteEnd(quality);
+  while (!done && DropCalls()) done = WriteEnd(quality);
+  // What calls have left behind, which no reader looks at, need not fill the disk.
+  if (done && calls_ended_) static_cast<void>(ftruncate(fd_.get(), static_cast<off_t>(written_)));
+  return done;
+}
+
+Result<void> StrobeWriter::Impl::WriteEnd(Quality quality) {
+  if (calls_ended_) {
+    quality.timeline_failure = calls_ended_->message;
+    quality.timeline_end_ns = calls_end_ns_;
+  }
+  return WriteBlock(BlockType::kEnd, std::move(quality));
 }
 
 Result<void> StrobeWriter::Impl::Seal(const Tables& tables, const Quality& so_far) {
@@ -249,8 +290,9 @@ Result<void> StrobeWriter::Impl::WriteBlock(BlockType type, Quality quality) {
     quality.held_each = last_quality_.held_each;
   }
   AppendQuality(columns_[kQualityColumn], quality, last_quality_);
-  last_quality_ = std::move(quality);
-  return PackAndWrite(type, columns_);
+  auto done = PackAndWrite(type, columns_);
+  if (done) last_quality_ = std::move(quality);
+  return done;
 }
 
 Result<void> StrobeWriter::Impl::PackAndWrite(BlockType type, std::span<Bytes> columns) {
@@ -261,9 +303,45 @@ Result<void> StrobeWriter::Impl::PackAndWrite(BlockType type, std::span<Bytes> c
     return std::unexpected(block.error());
   }
   for (Bytes& column : columns) column.clear();
-  unpacked_ += UnpackedSize(block->subspan(kBlockHeaderSize));
-  if (auto done = Pad(block->size()); !done) return done;
-  return Write(*block);
+  const uint64_t unpacked = UnpackedSize(block->subspan(kBlockHeaderSize));
+  unpacked_ += unpacked;
+  auto done = WritePadded(*block);
+  // The end tells of what was given up, so that its bytes would be others.
+  const bool may_drop = type != BlockType::kCalls && type != BlockType::kEnd;
+  while (!done && may_drop && DropCalls()) done = WritePadded(*block);
+  if (!done) {
+    unpacked_ -= unpacked;
+  } else if (type == BlockType::kCalls) {
+    calls_blocks_.push_back({written_ - block->size(), written_, unpacked, first_pending_call_ns_});
+  }
+  return done;
+}
+
+// What came after it, of which later blocks make use, moves to its place: that takes no room that
+// the file does not have, however full the disk has become.
+bool StrobeWriter::Impl::DropCalls() {
+  if (!IsFull() || calls_blocks_.empty()) return false;
+  const CallsBlock last = calls_blocks_.back();
+  Bytes after(static_cast<size_t>(written_ - last.end));
+  const auto got = ReadAt(fd_.get(), last.end, after, name_);
+  if (!got || *got < after.size()) return false;
+  EndCalls(*failed_, last.since_ns);
+  calls_blocks_.pop_back();
+  unpacked_ -= last.unpacked;
+  written_ = last.begin;
+  return GoBack() && Write(after).has_value();
+}
+
+void StrobeWriter::Impl::EndCalls(Error why, int64_t end_ns) {
+  calls_ended_ = std::move(why);
+  calls_end_ns_ = end_ns;
+}
+
+bool StrobeWriter::Impl::GoBack() {
+  if (!IsFull() || lseek(fd_.get(), static_cast<off_t>(written_), SEEK_SET) < 0) return false;
+  failed_.reset();
+  took_no_more_ = false;
+  return true;
 }
 
 DefinitionLimits StrobeWriter::Impl::taken() const {
@@ -304,9 +382,18 @@ Result<void> StrobeWriter::Impl::Pad(size_t block_size) {
 Result<void> StrobeWriter::Impl::Write(ByteSpan bytes) {
   if (failed_) return std::unexpected(*failed_);
   auto written = fd_.IsIntact() ? WriteAll(fd_.get(), bytes, name_) : FailForClosed(name_);
-  if (!written) failed_ = written.error();
-  written_ += bytes.size();
+  if (written) {
+    written_ += bytes.size();
+  } else {
+    failed_ = written.error();
+    took_no_more_ = true;
+  }
   return written;
+}
+
+Result<void> StrobeWriter::Impl::WritePadded(ByteSpan block) {
+  auto done = Pad(block.size());
+  return done ? Write(block) : done;
 }
 
 StrobeWriter::StrobeWriter(ScopedFd fd, std::string name)

@@ -20,7 +20,7 @@ bool Matches(const std::string& pattern, const std::string& text) {
   return fnmatch(pattern.c_str(), text.c_str(), FNM_NOESCAPE) == 0;
 }
 
-bool Fits(const std::string& pattern, const NamedFunction& function) {
+bool FitsText(const std::string& pattern, const NamedFunction& function) {
   const auto fits_module = [&](const std::string& module) {
     return Matches(pattern, module) || module.starts_with(pattern + ".") ||
            Matches(pattern, module + "." + function.name);
@@ -61,9 +61,13 @@ std::vector<std::string> ModulesOf(std::string_view file, std::span<const std::s
   return modules;
 }
 
+bool Pattern::Fits(const NamedFunction& function) const {
+  return FitsText(text, function) || (!path.empty() && FitsText(path, function));
+}
+
 bool CallFilter::Admits(const NamedFunction& function) const {
   const std::string& file = function.file;
-  const auto fits = [&](const std::string& pattern) { return Fits(pattern, function); };
+  const auto fits = [&](const Pattern& pattern) { return pattern.Fits(function); };
   if (!include.empty() && std::ranges::none_of(include, fits)) return false;
   if (std::ranges::any_of(exclude, fits)) return false;
   if (library.empty()) return true;
@@ -71,6 +75,22 @@ bool CallFilter::Admits(const NamedFunction& function) const {
          (IsInstalled(file) || std::ranges::none_of(library, [&](const std::string& directory) {
             return IsBelow(file, directory);
           }));
+}
+
+UnusedPatterns::UnusedPatterns(const CallFilter& filter) {
+  for (const auto* patterns : {&filter.include, &filter.exclude}) {
+    for (const Pattern& pattern : *patterns) left_.push_back(&pattern);
+  }
+}
+
+void UnusedPatterns::Look(const NamedFunction& function) {
+  std::erase_if(left_, [&](const Pattern* pattern) { return pattern->Fits(function); });
+}
+
+std::vector<std::string> UnusedPatterns::texts() const {
+  std::vector<std::string> texts;
+  for (const Pattern* pattern : left_) texts.push_back(pattern->text);
+  return texts;
 }
 
 }  // namespace pystrobe::trace

@@ -21,17 +21,39 @@ struct NamedFunction {
 /// that it was imported from: one name for each that it lies below.
 std::vector<std::string> ModulesOf(std::string_view file, std::span<const std::string> path);
 
-/// A pattern is a shell's, in which `*` matches any text, slashes and dots too. It fits a function
-/// whose file, qualified name or module it fits as a whole, or module and name with a dot between;
-/// or whose file lies below the directory that it names, its module in the package.
+/// A shell's, in which `*` matches any text, slashes and dots too. It fits a function whose file,
+/// qualified name or module it fits as a whole, or module and name with a dot between; or whose
+/// file lies below the directory that it names, its module in the package.
+struct Pattern {
+  std::string text;  ///< as people wrote it
+  std::string path;  ///< what may stand for it, as files have theirs; empty: nothing
+
+  bool Fits(const NamedFunction& function) const;
+};
+
 struct CallFilter {
-  std::vector<std::string> include;  ///< only what one of these fits; none: everything
-  std::vector<std::string> exclude;  ///< nothing that one of these fits
+  std::vector<Pattern> include;  ///< only what one of these fits; none: everything
+  std::vector<Pattern> exclude;  ///< nothing that one of these fits
   /// Nothing of the files below these directories, but for what was installed there.
   std::vector<std::string> library;
 
   bool IsEmpty() const { return include.empty() && exclude.empty() && library.empty(); }
   bool Admits(const NamedFunction& function) const;
+};
+
+/// Which patterns of a filter have fitted nothing, as one that is misspelt does. [one thread at a
+/// time]
+class UnusedPatterns {
+ public:
+  /// `filter` outlives it.
+  explicit UnusedPatterns(const CallFilter& filter);
+  /// Told of each function that there is.
+  void Look(const NamedFunction& function);
+  /// As people wrote them.
+  std::vector<std::string> texts() const;
+
+ private:
+  std::vector<const Pattern*> left_;
 };
 
 }  // namespace pystrobe::trace

@@ -77,12 +77,23 @@ std::string ByWhichClock(const TraceSession& session) {
          "CPU";
 }
 
+std::string UnusedPatterns(std::span<const std::string> patterns) {
+  constexpr size_t kMostNamed = 3;
+  if (patterns.empty()) return "";
+  const size_t named = std::min(patterns.size(), kMostNamed);
+  const size_t more = patterns.size() - named;
+  return fmt::format("; nothing that was called fits '{}'{}",
+                     fmt::join(patterns.first(named), "' or '"),
+                     more == 0 ? "" : fmt::format(" or {} more of the patterns", more));
+}
+
 // What stands behind the numbers.
 std::string SeenHow(const TraceSession& session, const SeenBy& seen_by, uint64_t calls) {
   const std::string_view left_out = !seen_by.filtered ? ""
                                     : calls == 0 ? "; nothing was called that the patterns leave in"
                                                  : "; what the patterns leave out is its caller's";
-  return fmt::format("{}{}{}", seen_by.engine, ByWhichClock(session), left_out);
+  return fmt::format("{}{}{}{}", seen_by.engine, ByWhichClock(session), left_out,
+                     UnusedPatterns(seen_by.unused_patterns));
 }
 
 }  // namespace

@@ -102,6 +102,10 @@ class ProfileJson {
     }
     json_.Field("native_cut", quality.native_cut).Field("native_unfit", quality.native_unfit);
     json_.Field("left_out", quality.left_out);
+    if (!quality.timeline_failure.empty()) {
+      json_.Field("timeline_failure", quality.timeline_failure);
+      json_.Field("timeline_end_ns", quality.timeline_end_ns);
+    }
     WriteHeldEach(quality.held_each);
     json_.EndObject();
   }

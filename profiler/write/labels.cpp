@@ -264,12 +264,30 @@ namespace {
 
 std::string CostOfTracing(const Quality& quality) {
   if (quality.taken == 0 || quality.held_ns == 0 || quality.thread_ns == 0) return "";
-  return fmt::format(
-      "; that took {} {} a call, {} or {} % of the threads' time",
-      quality.left_out == 0 ? "about" : "at most about",  // these cost somewhat less
-      TimeText(static_cast<uint64_t>(quality.held_ns) / (quality.taken + quality.left_out)),
-      TimeText(static_cast<uint64_t>(quality.held_ns)),
-      PercentText(static_cast<double>(quality.held_ns) / static_cast<double>(quality.thread_ns)));
+  const auto held_ns = static_cast<uint64_t>(quality.held_ns);
+  const auto percent_of = [&quality](uint64_t whole_ns) {
+    return PercentText(Share(quality.held_ns, static_cast<int64_t>(whole_ns)));
+  };
+  // These cost somewhat less.
+  const std::string_view about = quality.left_out == 0 ? "about" : "at most about";
+  const std::string text =
+      fmt::format("; that took {} {} a call, {} or {} % of the threads' ", about,
+                  TimeText(held_ns / (quality.taken + quality.left_out)), TimeText(held_ns),
+                  percent_of(quality.thread_ns));
+  // Where a timeline was waited for it is no CPU time, and may be more than there is.
+  const bool is_of_cpu = quality.cpu_ns >= held_ns;
+  const std::string of_cpu = percent_of(quality.cpu_ns);
+  if (!is_of_cpu || of_cpu == percent_of(quality.thread_ns)) return text + "time";
+  return text + fmt::format("elapsed time and {} % of their CPU time", of_cpu);
+}
+
+std::string TimelineEnd(const Quality& quality) {
+  if (quality.timeline_failure.empty()) return "";
+  if (quality.timeline_end_ns == 0) {
+    return fmt::format("; there is no timeline: {}", quality.timeline_failure);
+  }
+  return fmt::format("; the timeline ends after {}: {}", Time(quality.timeline_end_ns),
+                     quality.timeline_failure);
 }
 
 std::string DepthText(const Metadata& metadata) {
@@ -294,10 +312,10 @@ std::string QualityOfCalls(const Metadata& metadata, const Quality& quality) {
         "went on",
         DepthText(metadata));
   }
-  return fmt::format("{} of Python{} traced, {}, by {}{}{}",
+  return fmt::format("{} of Python{} traced, {}, by {}{}{}{}",
                      quality.lost == 0 ? "every call" : "not every call", DepthText(metadata),
                      Counted(quality.taken, "call", "calls"), quality.cpu_source,
-                     LeftOut(metadata, quality), CostOfTracing(quality));
+                     LeftOut(metadata, quality), CostOfTracing(quality), TimelineEnd(quality));
 }
 
 }  // namespace

@@ -16,6 +16,11 @@ Result<void> CheckTimeline(Format format, const RecordingSource& recording) {
         "{} holds when each work of a GPU was done, of which this recording has the sums alone",
         FormatName(format));
   }
+  if (const std::string& why = recording.quality().timeline_failure; !why.empty()) {
+    return FailWithHint(
+        ErrorCode::kInvalidArgument, "Make room there, or choose another place: TMPDIR=DIRECTORY.",
+        "{} holds when each call was made, which could not be kept: {}", FormatName(format), why);
+  }
   return FailWithHint(
       ErrorCode::kInvalidArgument,
       HasCalls(recording.metadata())

@@ -196,10 +196,17 @@ bool Functions::Admits(trace::Key key) {
   const HeldError held;
   const trace::FunctionFacts& facts = FactsOf(key);
   if (filter_.IsEmpty()) return true;
-  const bool admits =
-      filter_.Admits({facts.name, facts.file, trace::ModulesOf(facts.file, SysPath())});
+  const trace::NamedFunction function{facts.name, facts.file,
+                                      trace::ModulesOf(facts.file, SysPath())};
+  const bool admits = filter_.Admits(function);
   const std::scoped_lock lock(mutex_);
+  unused_.Look(function);
   return admits_.emplace(key, admits).first->second;
+}
+
+std::vector<std::string> Functions::UnusedPatterns() {
+  const std::scoped_lock lock(mutex_);
+  return unused_.texts();
 }
 
 bool Functions::IsRefused(trace::Key key) {

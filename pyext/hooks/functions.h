@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "profiler/base/hash_map.h"
 #include "profiler/trace/call_filter.h"
@@ -27,7 +28,10 @@ class Functions final : public trace::KeyWatch {
   /// `names_at_once`: FactsOf asks the interpreter nothing, so that any thread may call it, without
   /// the GIL. `hidden`: functions of files below are no part of the program; empty: all are.
   Functions(trace::CallFilter filter, bool names_at_once, std::string hidden)
-      : filter_(std::move(filter)), names_at_once_(names_at_once), hidden_(std::move(hidden)) {}
+      : filter_(std::move(filter)),
+        unused_(filter_),
+        names_at_once_(names_at_once),
+        hidden_(std::move(hidden)) {}
   ~Functions() override;
 
   static trace::Key KeyOfCode(PyObject* code) { return code; }
@@ -52,6 +56,8 @@ class Functions final : public trace::KeyWatch {
   /// Of a key that was seen: whether it is a function of a file that is hidden. As FactsOf.
   bool IsHidden(trace::Key key);
   ThreadNames& thread_names() { return thread_names_; }
+  /// Of the filter: what fits nothing that was called until now.
+  std::vector<std::string> UnusedPatterns();
   /// Of a key that was seen.
   const trace::FunctionFacts& FactsOf(trace::Key key);
 
@@ -61,6 +67,7 @@ class Functions final : public trace::KeyWatch {
   void Keep(trace::Key key, PyObject* object, PyObject* callable);
 
   const trace::CallFilter filter_;
+  trace::UnusedPatterns unused_;
   const bool names_at_once_;
   const std::string hidden_;
   ThreadNames thread_names_;

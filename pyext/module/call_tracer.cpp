@@ -97,6 +97,15 @@ void SetEmptyFastHook(bool is_set) {
   if (auto done = over->Remove(); !done) Raise(done.error());
 }
 
+// As Pattern has them.
+using PatternTexts = std::vector<std::pair<std::string, std::string>>;
+
+std::vector<trace::Pattern> ToPatterns(const PatternTexts& texts) {
+  std::vector<trace::Pattern> patterns;
+  for (const auto& [text, path] : texts) patterns.push_back({text, path});
+  return patterns;
+}
+
 Result<ScopedFd> FileFor(std::optional<int> fd, bool timeline) {
   if (!fd) return timeline ? store::CreateTemporaryFile() : store::CreateMemoryFile();
   ScopedFd own(fcntl(*fd, F_DUPFD_CLOEXEC, 3));
@@ -211,7 +220,7 @@ void CallTracer::Stop() {
   hooks::fed = {};
   if (timeline_ != nullptr) {
     const py::gil_scoped_release released;  // what is left to write may take long
-    static_cast<void>(timeline_->Stop());   // why it failed the recorder knows
+    if (auto written = timeline_->Stop(); !written) timeline_failure_ = written.error().message;
   }
   runs_ = false;
 }
@@ -305,7 +314,9 @@ std::unique_ptr<Recording> CallTracer::MakeRecording(double ns_per_call, std::op
   } else {
     made = ValueOrRaise(Record(ValueOrRaise(BeginRecording(fd)), ns_per_call));
   }
-  return ValueOrRaise(Recording::Open(std::move(made), "the recording"));
+  auto recording = ValueOrRaise(Recording::Open(std::move(made), "the recording"));
+  timeline_failure_ = recording->file().quality().timeline_failure;
+  return recording;
 }
 
 Result<ScopedFd> CallTracer::Record(std::unique_ptr<store::Recorder> recorder, double ns_per_call) {
@@ -313,7 +324,8 @@ Result<ScopedFd> CallTracer::Record(std::unique_ptr<store::Recorder> recorder, d
     if (auto done = AppendWork(*gpu_, *recorder); !done) return std::unexpected(done.error());
   }
   const auto done = trace::RecordTrace(
-      *session_, {engine(), ns_per_call, trouble_, !options_.filter.IsEmpty()},
+      *session_,
+      {engine(), ns_per_call, trouble_, !options_.filter.IsEmpty(), functions_->UnusedPatterns()},
       [this](trace::Key key) -> const trace::FunctionFacts& { return functions_->FactsOf(key); },
       [this](pid_t tid) { return NameOfThread(tid); }, *recorder, timeline_.get());
   if (!done) return std::unexpected(done.error());
@@ -338,7 +350,10 @@ py::dict CallTracer::Facts() {
   facts["clock_looks"] = looks;
   facts["unmatched"] = unmatched;
   facts["left_out"] = session.left_out();
-  facts["trouble"] = fmt::format("{}", fmt::join(trace::WhatIsMissing(session, trouble_), "; "));
+  std::vector<std::string> trouble = trace::WhatIsMissing(session, trouble_);
+  if (!timeline_failure_.empty())
+    trouble.push_back("the timeline ends early: " + timeline_failure_);
+  facts["trouble"] = fmt::format("{}", fmt::join(trouble, "; "));
   facts["timeline_waits_ns"] = timeline_ == nullptr ? 0 : timeline_->waited().count();
   facts["refused_threads"] = session.refused_threads();
   facts["duration_ns"] = session.rate().ToTime(session.end() - session.begin()).count();
@@ -350,8 +365,8 @@ void DefineCallTracer(py::module_& module) {
   module.def("_set_empty_hook", &hooks::SetEmptyHook, py::arg("is_set"));
   module.def("_set_empty_fast_hook", &SetEmptyFastHook, py::arg("is_set"));
   py::class_<CallTracer>(module, "CallTracer")
-      .def(py::init([](const std::string& engine, bool builtins, std::vector<std::string> include,
-                       std::vector<std::string> exclude, std::vector<std::string> library,
+      .def(py::init([](const std::string& engine, bool builtins, const PatternTexts& include,
+                       const PatternTexts& exclude, std::vector<std::string> library,
                        bool whole_program, const std::string& hidden, bool timeline,
                        size_t max_depth, const std::string& clock) {
              const auto by = ClockByName(clock);
@@ -359,7 +374,7 @@ void DefineCallTracer(py::module_& module) {
              return std::make_unique<CallTracer>(TraceOptions{
                  .engine = engine,
                  .builtins = builtins,
-                 .filter = {std::move(include), std::move(exclude), std::move(library)},
+                 .filter = {ToPatterns(include), ToPatterns(exclude), std::move(library)},
                  .whole_program = whole_program,
                  .hidden = hidden,
                  .timeline = timeline,
@@ -381,6 +396,7 @@ void DefineCallTracer(py::module_& module) {
           py::arg("work"))
       .def("moved_because", &CallTracer::moved_because)
       .def("whole", &CallTracer::whole)
+      .def("timeline_failure", &CallTracer::timeline_failure)
       .def("facts", &CallTracer::Facts);
 }
 

@@ -64,6 +64,8 @@ class CallTracer : private trace::CallStream::Functions {
   const std::optional<std::string>& moved_because() const { return moved_because_; }
   /// All is in the recording.
   bool whole() const { return whole_; }
+  /// Why the timeline ends before the calls do, as far as that is known by now; empty: it does not.
+  const std::string& timeline_failure() const { return timeline_failure_; }
   pybind11::dict Facts();
 
  private:
@@ -91,6 +93,7 @@ class CallTracer : private trace::CallStream::Functions {
   bool whole_ = true;
   std::optional<launch::GpuWorkOfProcess> gpu_;
   std::string trouble_;  // why calls may be missing, for people
+  std::string timeline_failure_;
 
   std::atomic<bool> full_{false};              // the recorder's, which nobody need heed here
   std::unique_ptr<store::Recorder> recorder_;  // of the timeline, until it is recorded

@@ -76,8 +76,8 @@ class CallTracer:
         self,
         engine: str,
         builtins: bool,
-        include: list[str],
-        exclude: list[str],
+        include: list[tuple[str, str]],
+        exclude: list[tuple[str, str]],
         library: list[str],
         whole_program: bool,
         hidden: str,
@@ -95,6 +95,7 @@ class CallTracer:
     def recording(self, ns_per_call: float, fd: int | None) -> Recording: ...
     def moved_because(self) -> str | None: ...
     def whole(self) -> bool: ...
+    def timeline_failure(self) -> str: ...
     def facts(self) -> dict[str, Any]: ...
 
 class GpuRange(Region):

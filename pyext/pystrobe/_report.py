@@ -134,6 +134,9 @@ class Quality:
     #: took. To 6.25 %. None where held_count is 0
     held_median_ns: int | None
     held_p99_ns: int | None  #: 99 % of them took no longer
+    #: why a timeline ends before the calls do, all of which are counted; empty: it does not
+    timeline_failure: str
+    timeline_end_ns: int  #: until when it tells of them then, since the start
 
 
 @dataclass(frozen=True)

@@ -139,8 +139,7 @@ class Tracer:
         self._timeline = bool(timeline)
         self._max_depth = _depth(max_depth)
         self._clock = clock
-        if gpu not in (False, True):
-            raise InvalidArgumentError(f"gpu={gpu!r}", "True or False")
+        _check_flags(builtins=builtins, stdlib=stdlib, timeline=timeline, gpu=gpu)
         self._gpu = gpu
         if gpu:
             # NVTX looks for a tool when a library calls it first, which may be soon.
@@ -239,7 +238,8 @@ class Tracer:
 
     @property
     def trouble(self) -> str:
-        """Why calls may be missing, where they may: somebody took the hooks away meanwhile."""
+        """What is missing and why, where something is: calls, where somebody took the hooks away
+        meanwhile; the end of a timeline, where there was no room for it."""
         return str(self._tracer.facts()["trouble"])
 
     @property
@@ -315,6 +315,7 @@ class Tracer:
         recording = self._tracer.recording(self.ns_per_call, fd)
         self._moved_because = self._tracer.moved_because()
         self._whole = self._tracer.whole()
+        self._timeline_failure = self._tracer.timeline_failure()
         return recording
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -336,6 +337,7 @@ class Tracer:
 
     _MOVED = "the trace could not be written"  # where there is _moved_because
     _whole = True  # all of it is in what was made
+    _timeline_failure = ""  # why that has no timeline to its end
 
     def _finish(self) -> _core.Recording | None:
         """``None``: it does not run."""
@@ -349,7 +351,7 @@ class Tracer:
         return recording
 
 
-def _patterns(option: str, patterns: Iterable[str]) -> list[str]:
+def _patterns(option: str, patterns: Iterable[str]) -> list[tuple[str, str]]:
     if isinstance(patterns, (str, bytes)) or not isinstance(patterns, Iterable):
         raise InvalidArgumentError(
             f"{option} is {patterns!r}", f"a list of patterns: {option}=[{patterns!r}]"
@@ -361,7 +363,13 @@ def _patterns(option: str, patterns: Iterable[str]) -> list[str]:
                 f"a pattern of {option} is {pattern!r}", "a text that is not empty, in UTF-8"
             )
     # A path from here: files have theirs from the root.
-    return found + [os.path.abspath(path) for path in found if os.path.exists(path)]
+    return [(text, os.path.abspath(text) if os.path.exists(text) else "") for text in found]
+
+
+def _check_flags(**flags: object) -> None:
+    for name, value in flags.items():
+        if value not in (False, True):
+            raise InvalidArgumentError(f"{name}={value!r}", "True or False")
 
 
 def _depth(depth: int | None) -> int:

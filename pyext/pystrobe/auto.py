@@ -210,6 +210,8 @@ def _begin() -> None:
     except Error as error:
         _tell(str(error))
         if fd is not None:
+            # Whoever lent the file shares its position, and need not guess why it is empty.
+            os.lseek(fd, 1, os.SEEK_SET)
             # It was started for this alone, and has done nothing yet.
             os._exit(1)
         return
@@ -230,6 +232,7 @@ def _end(profiler: Any, pid: int, place: str | None, is_lent: bool) -> None:
         if recording is None:
             return  # the program has stopped it
         if is_lent and profiler._moved_because is None:
+            _tell_end_of_timeline(profiler)
             return
         from pystrobe._profile import Profile
 
@@ -262,6 +265,12 @@ def _keep(profile: Any, profiler: Any) -> None:
     path = _output.keep(profile)
     kept = "nothing recorded is lost: it" if profiler._whole else "what could be kept"
     _tell(f"{profiler._MOVED}: {profiler._moved_because}; {kept} is in {path}")
+
+
+def _tell_end_of_timeline(profiler: Any) -> None:
+    failure = getattr(profiler, "_timeline_failure", "")
+    if failure:
+        _tell(f"the timeline ends early: {failure}; counts and times are those of all calls")
 
 
 def _tell(what: str) -> None:

@@ -256,6 +256,7 @@ def test_a_program_that_cannot_be_traced_as_asked_does_not_begin(
     assert done.code != 0
     assert done.out == ""
     assert 'Use engine="auto".' in done.err
+    assert "nothing was recorded" not in done.err, "that it was told why is enough"
 
 
 def test_calls_are_read_by_the_readers_of_calls(pystrobe: Pystrobe, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -330,19 +331,62 @@ def test_a_full_disk_ends_the_timeline_and_not_the_program(
         "import random\ndef step(i): return i\n"
         "for i in range(400_000): step(i + random.getrandbits(i % 7 + 1))\nprint('done')\n"
     )
-    with small_disk(tmp_path / "small", "64k") as disk:
-        finished = pystrobe.run(
-            *("trace", "--python", sys.executable, "--timeline", "-o", str(disk / "x.strobe")),
-            str(script),
-        )
+    options = ("trace", "--python", sys.executable, "--timeline", "--no-stdlib")
+    with small_disk(tmp_path / "small", "256k") as disk:
+        finished = pystrobe.run(*options, "-o", str(disk / "x.strobe"), str(script))
+        report = pystrobe.succeed("report", str(disk / "x.strobe"), "-f", "json").out
+        recording = shutil.copy(disk / "x.strobe", tmp_path)
+    names = Counter(e["name"] for e in as_events(pystrobe, Path(recording)))
+    assert finished.code == 0
     assert finished.out.startswith("done")
+    assert "the timeline ends early" in finished.err
     assert "No space left" in finished.err
-    said = re.search(r"what could be kept is in (\S+\.strobe)", finished.err)
-    assert said
-    kept = Path(said[1])
-    table = pystrobe.succeed("report", str(kept))
-    kept.unlink()
-    assert "every call of Python traced, 40" in table.out
+    assert "what could be kept" not in finished.err
+    assert "every call of Python traced, 400,001 calls" in finished.err
+    quality = json.loads(report)["quality"]
+    assert quality["complete"]
+    assert quality["taken"] == 400_001
+    assert "No space left" in quality["timeline_failure"]
+    assert 0 < quality["timeline_end_ns"] < quality["duration_ns"]
+    assert names["<module>"] == 1
+    assert 10_000 < names["step"] < 400_000
+
+
+@ROOT_ONLY
+def test_a_tracer_tells_that_its_timeline_ends_early(tmp_path: Path) -> None:
+    code = """
+import sys, pystrobe
+def step(i): return i
+with pystrobe.Tracer(timeline=True) as tracer:
+    for i in range(400_000): step(i)
+print(tracer.trouble, tracer.call_counts()["3:step"], sep="\\n")
+profile = tracer.profile()
+print(profile.report().quality.timeline_failure == tracer.trouble.partition(": ")[2])
+try:
+    profile.save(sys.argv[1])
+except pystrobe.Error as error:
+    print(error)
+"""
+    path = tmp_path / "x.trace.json"
+    said = []
+    for size in ("256k", "4k"):
+        with small_disk(tmp_path / f"disk-{size}", size) as disk:
+            (disk / "others").write_bytes(b"" if size == "256k" else bytes(4096))
+            done = subprocess.run(
+                [sys.executable, "-c", code, str(path)],
+                env={**os.environ, "TMPDIR": str(disk)},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+        lines = done.stdout.splitlines()
+        assert re.match("the timeline ends early: .*No space left on device$", lines[0])
+        assert lines[1:3] == ["400000", "True"]
+        said.append(lines[3:])
+    assert said[0] == []
+    assert 10_000 < path.read_text().count('"name":"step"') < 400_000
+    assert re.search("could not be kept: .*No space left", said[1][0])
+    assert "TMPDIR" in "".join(said[1])
 
 
 def test_a_tracer_without_a_file_has_one_in_the_directory_for_temporary_ones(

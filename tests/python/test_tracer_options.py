@@ -282,3 +282,32 @@ print(json.dumps(tracer.call_counts()))
     assert counts["other.py:1:f"] == 5
     assert [count for key, count in counts.items() if key.endswith(":alone")] == [1]
     assert "<string>" not in "".join(counts)
+
+
+@each_engine
+def test_a_pattern_that_fits_nothing_is_told(way: Way) -> None:
+    said = told(
+        way,
+        FILTERED
+        + """
+import os, tempfile
+def line(**options):
+    tracer = traced(work, **options)
+    return tracer.profile().report().quality.cpu_source.partition("; ")[2]
+with tempfile.TemporaryDirectory() as directory:
+    os.chdir(directory)
+    os.mkdir("part")
+    print(json.dumps([
+        line(exclude=["nosuch.*", "skipped"]),
+        line(include=["work", "wrok", "a", "b", "part"], exclude=["c"]),
+        line(exclude=["skipped"], include=["*"]),
+    ]))
+    os.chdir("/")
+""",
+    )
+    left_out = "what the patterns leave out is its caller's"
+    assert said == [
+        f"{left_out}; nothing that was called fits 'nosuch.*'",
+        f"{left_out}; nothing that was called fits 'wrok' or 'a' or 'b' or 2 more of the patterns",
+        left_out,
+    ]

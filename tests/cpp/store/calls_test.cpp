@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <map>
 #include <random>
@@ -186,7 +187,7 @@ TEST(RecordedCalls, AreKeptNoMoreOnceTheFileIsFull) {
   Recorder recorder(std::move(full), "test.strobe", stop);
   RandomCalls calls(5, 1);
   ASSERT_TRUE(recorder.Begin({.timeline = true}));
-  ASSERT_TRUE(calls.AppendTo(recorder, 2 * kMaxCallEventsPerBlock));
+  EXPECT_FALSE(calls.AppendTo(recorder, 2 * kMaxCallEventsPerBlock));
   const std::vector<Sample> samples = {{.time_ns = 5000, .wall_ns = 5000, .stack = StackId{1}}};
   ASSERT_TRUE(recorder.Append(calls.tables(), samples, {}));
   ASSERT_TRUE(recorder.Finish(calls.tables(), {}));
@@ -196,6 +197,102 @@ TEST(RecordedCalls, AreKeptNoMoreOnceTheFileIsFull) {
   ASSERT_TRUE(file);
   EXPECT_FALSE((*file)->metadata().timeline);
   EXPECT_EQ(testing::ReadSamples(**file), samples);
+}
+
+/// A disk that others have filled: what the file has it keeps, and it takes no more.
+void Fill(int fd) { ASSERT_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW), 0); }
+
+class CallsOnAFullDisk : public ::testing::TestWithParam<int> {
+ protected:
+  CallsOnAFullDisk() : fd_(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+    file_ = fd_.get();
+    MakeThread(tables_, 100, "");
+  }
+  /// Some of them a block, each batch of calls of a function of its own.
+  void Append(TimelineSink& sink, int batches, bool must_be_taken) {
+    for (int i = 0; i < batches; ++i) {
+      const FrameId frame = MakeFrame(tables_, {"f" + std::to_string(all_.size())});
+      const StackId stack = tables_.Push(kEmptyStack, frame);
+      std::vector<CallEvent> batch;
+      while (batch.size() < kMaxCallEventsPerBlock / 5) {
+        // Irregular, so that they take room.
+        batch.push_back({time_ns_ += static_cast<int64_t>(random_() % 1000), stack});
+        batch.push_back({time_ns_ += static_cast<int64_t>(random_() % 1000), kEmptyStack});
+      }
+      all_.insert(all_.end(), batch.begin(), batch.end());
+      const bool taken = sink.AppendCalls(tables_, ThreadIndex{0}, batch).has_value();
+      ASSERT_TRUE(taken || !must_be_taken);
+      taken_ = taken_ && taken;
+    }
+  }
+  /// One for each stack.
+  std::vector<Sample> Samples() const {
+    std::vector<Sample> samples;
+    for (uint32_t i = 1; i < tables_.stack_count(); ++i) {
+      samples.push_back({.time_ns = i * 1000, .wall_ns = 1000, .stack = StackId{i}});
+    }
+    return samples;
+  }
+
+  ScopedFd fd_;
+  int file_ = -1;
+  bool taken_ = true;
+  std::atomic<bool> stop_{false};
+  std::mt19937 random_{4};
+  Tables tables_;
+  std::vector<CallEvent> all_;
+  int64_t time_ns_ = 0;
+};
+
+TEST_P(CallsOnAFullDisk, MakeRoomForAllElse) {
+  Recorder recorder(std::move(fd_), "test", stop_);
+  ASSERT_TRUE(recorder.Begin({.timeline = true}));
+  Append(recorder, GetParam(), true);
+  Fill(file_);
+  // Until the end nothing need be written.
+  if (GetParam() % 2 == 0) Append(recorder, 20, false);
+  EXPECT_EQ(taken_, GetParam() % 2 != 0);
+  const std::vector<Sample> samples = Samples();
+  ASSERT_TRUE(recorder.Append(tables_, samples, {}));
+  ASSERT_TRUE(recorder.Finish(tables_, {.duration_ns = 7, .limited_ns = 0}));
+  EXPECT_FALSE(recorder.failure()) << "it has not moved";
+  EXPECT_TRUE(recorder.whole());
+  const auto file = StrobeFile::Open(recorder.TakeFd(), "test");
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ((*file)->cut_off(), "");
+  EXPECT_EQ(testing::ReadSamples(**file), samples);
+  EXPECT_EQ((*file)->tables().stack_count(), tables_.stack_count());
+
+  const Quality& quality = (*file)->quality();
+  EXPECT_TRUE(quality.complete);
+  EXPECT_EQ(quality.duration_ns, 7);
+  EXPECT_EQ(quality.timeline_failure, "writing test: Operation not permitted");
+  const std::vector<CallEvent> kept = ReadCalls(**file)[ThreadIndex{}];
+  EXPECT_GT(kept.size(), 0U);
+  ASSERT_LT(kept.size(), all_.size());
+  EXPECT_TRUE(std::equal(kept.begin(), kept.end(), all_.begin()));
+  EXPECT_EQ(quality.timeline_end_ns, all_[kept.size()].time_ns);
+}
+
+INSTANTIATE_TEST_SUITE_P(AfterBatches, CallsOnAFullDisk, ::testing::Values(12, 13, 14, 27, 40));
+
+TEST_F(CallsOnAFullDisk, AreNotThereWhereNothingIs) {
+  Recorder recorder(std::move(fd_), "test", stop_);
+  ASSERT_TRUE(recorder.Begin({.timeline = true}));
+  Fill(file_);
+  Append(recorder, 20, false);
+  EXPECT_FALSE(taken_);
+  const std::vector<Sample> samples = Samples();
+  ASSERT_TRUE(recorder.Append(tables_, samples, {}));
+  ASSERT_TRUE(recorder.Finish(tables_, {.limited_ns = 0}));
+  EXPECT_TRUE(recorder.failure());
+  EXPECT_FALSE(recorder.whole());
+  const auto file = StrobeFile::Open(recorder.TakeFd(), "memory");
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_FALSE((*file)->metadata().timeline);
+  EXPECT_EQ(testing::ReadSamples(**file), samples);
+  EXPECT_EQ((*file)->quality().timeline_failure, "writing test: Operation not permitted");
+  EXPECT_EQ((*file)->quality().timeline_end_ns, 0);
 }
 
 }  // namespace

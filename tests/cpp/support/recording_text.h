@@ -47,6 +47,9 @@ inline std::string ToText(const Quality& q) {
     text += fmt::format("quality native cut {} unfit {}\n", q.native_cut, q.native_unfit);
   }
   if (q.left_out != 0) text += fmt::format("quality left out {}\n", q.left_out);
+  if (!q.timeline_failure.empty()) {
+    text += fmt::format("quality timeline until {}: {}\n", q.timeline_end_ns, q.timeline_failure);
+  }
   for (size_t i = 0; i < q.held_each.counts().size(); ++i) {
     const uint64_t count = q.held_each.counts()[i];
     if (count != 0) text += fmt::format("quality held bucket {} times {}\n", i, count);

@@ -20,7 +20,7 @@ TEST(CallFilter, WithoutPatternsAdmitsAll) {
 }
 
 TEST(CallFilter, PatternsFitFilesNamesAndDirectories) {
-  const CallFilter filter{.include = {"/srv/app", "*.save", "*/tools/*.py"}};
+  const CallFilter filter{.include = {{"/srv/app"}, {"*.save"}, {"*/tools/*.py"}}};
   EXPECT_TRUE(filter.Admits(Function("f", "/srv/app/a/b.py")));
   EXPECT_FALSE(filter.Admits(Function("f", "/srv/application/a.py")));
   EXPECT_TRUE(filter.Admits(Function("Model.save", "/x/model.py")));
@@ -31,7 +31,7 @@ TEST(CallFilter, PatternsFitFilesNamesAndDirectories) {
 TEST(CallFilter, PatternsFitModulesAndWhatIsInPackages) {
   const char* const decoder = "/py/lib/json/decoder.py";
   const auto fits = [](const char* pattern, const NamedFunction& function) {
-    return CallFilter{.include = {pattern}}.Admits(function);
+    return CallFilter{.include = {{pattern}}}.Admits(function);
   };
   EXPECT_TRUE(fits("json.decoder", Function("JSONDecoder.decode", decoder)));
   EXPECT_TRUE(fits("json", Function("JSONDecoder.decode", decoder)));
@@ -53,10 +53,26 @@ TEST(CallFilter, AFileHasANameForEachDirectoryThatItMayBeImportedFrom) {
 }
 
 TEST(CallFilter, WhatIsExcludedIsSoWhateverIncludesIt) {
-  const CallFilter filter{.include = {"/srv"}, .exclude = {"*/generated/*", "<lambda>"}};
+  const CallFilter filter{.include = {{"/srv"}}, .exclude = {{"*/generated/*"}, {"<lambda>"}}};
   EXPECT_TRUE(filter.Admits(Function("f", "/srv/a.py")));
   EXPECT_FALSE(filter.Admits(Function("f", "/srv/generated/a.py")));
   EXPECT_FALSE(filter.Admits(Function("<lambda>", "/srv/a.py")));
+}
+
+TEST(CallFilter, AFileMayBeNamedByItsPath) {
+  const CallFilter filter{.exclude = {{"./app", "/srv/app"}}};
+  EXPECT_FALSE(filter.Admits(Function("f", "/srv/app/a.py")));
+  EXPECT_TRUE(filter.Admits(Function("f", "/srv/a.py")));
+}
+
+TEST(UnusedPatterns, AreThoseThatFitNothing) {
+  const CallFilter filter{.include = {{"/srv"}, {"./lib", "/home/me/lib"}, {"/srv/ap"}},
+                          .exclude = {{"nosuch.*"}, {"*.load"}}};
+  UnusedPatterns unused(filter);
+  unused.Look(Function("f", "/srv/app.py"));
+  EXPECT_EQ(unused.texts(), (std::vector<std::string>{"./lib", "/srv/ap", "nosuch.*", "*.load"}));
+  unused.Look(Function("Shop.load", "/home/me/lib/a.py"));
+  EXPECT_EQ(unused.texts(), (std::vector<std::string>{"/srv/ap", "nosuch.*"}));
 }
 
 TEST(CallFilter, WhatWasInstalledIsNotOfTheLibrary) {

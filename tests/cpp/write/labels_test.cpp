@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "profiler/write/number_text.h"
 
 namespace pystrobe::write {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -343,6 +346,46 @@ TEST(QualityLine, OfTracedCallsTellsWhatWasTooDeep) {
   EXPECT_EQ(QualityLine(metadata, quality),
             "cut off: the calls of Python down to a depth of 3 until then, without CPU time; a "
             "generator's as often as it went on");
+}
+
+Quality OfCallsThatTook(std::chrono::nanoseconds held, std::chrono::nanoseconds wall,
+                        std::chrono::nanoseconds cpu) {
+  Quality quality;
+  quality.taken = quality.proved = 1000;
+  quality.cpu_source = "sys.monitoring";
+  quality.complete = true;
+  quality.held_ns = held.count();
+  quality.thread_ns = static_cast<uint64_t>(wall.count());
+  quality.cpu_ns = static_cast<uint64_t>(cpu.count());
+  return quality;
+}
+
+TEST(QualityLine, OfTracedCallsHasTheirCostByEitherTime) {
+  using namespace std::chrono_literals;
+  Metadata metadata;
+  metadata.pause_mode = kByTracing;
+  EXPECT_THAT(QualityLine(metadata, OfCallsThatTook(1ms, 8ms, 2ms)),
+              EndsWith("1.00 us a call, 1.00 ms or 12.5 % of the threads' elapsed time and 50.0 % "
+                       "of their CPU time"));
+  EXPECT_THAT(QualityLine(metadata, OfCallsThatTook(1ms, 8ms, 8ms)),
+              EndsWith("1.00 ms or 12.5 % of the threads' time"));
+  // Waited for, not worked.
+  EXPECT_THAT(QualityLine(metadata, OfCallsThatTook(4ms, 8ms, 2ms)),
+              EndsWith("4.00 ms or 50.0 % of the threads' time"));
+}
+
+TEST(QualityLine, OfATimelineThatEndsTellsWhen) {
+  Metadata metadata;
+  metadata.pause_mode = kByTracing;
+  Quality quality = OfCallsThatTook({}, {}, {});
+  quality.timeline_failure = "writing a.strobe: No space left on device";
+  quality.timeline_end_ns = 12'300'000;
+  EXPECT_EQ(QualityLine(metadata, quality),
+            "every call of Python traced, 1,000 calls, by sys.monitoring; the timeline ends after "
+            "12.3 ms: writing a.strobe: No space left on device");
+  quality.timeline_end_ns = 0;
+  EXPECT_THAT(QualityLine(metadata, quality),
+              EndsWith("; there is no timeline: writing a.strobe: No space left on device"));
 }
 
 }  // namespace
