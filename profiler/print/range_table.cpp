@@ -107,7 +107,7 @@ class RangePrinter {
 
 std::string Legend(bool has_work, const TableOptions& options) {
   const Palette palette(options.terminal.color);
-  std::string text = "host: from begin to end";
+  std::string text = "host: elapsed, from begin to end";
   if (has_work) {
     text +=
         "; GPU span: from the start of the first work launched in it to the end of the last; busy: "
@@ -149,8 +149,11 @@ bool HasRangesAlone(const RecordingSource& recording, std::optional<Mode> asked)
 
 std::string FormatRangeReport(const RecordingSource& recording, const TableOptions& options,
                               const QualityOptions& quality) {
-  return FormatRangeTable(recording, options) + "\n" +
-         FormatQuality(recording.metadata(), recording.quality(), quality);
+  const std::string_view no_gpu =
+      "The recording does not tell what a GPU did: there was none, which a warning said, or nobody "
+      "asked for it.";
+  return Wrap(no_gpu, options.terminal.width, 2) + "\n" + FormatRangeTable(recording, options) +
+         "\n" + FormatQuality(recording.metadata(), recording.quality(), quality);
 }
 
 }  // namespace pystrobe::print
