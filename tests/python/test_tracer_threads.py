@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from call_tracing import Way, each_engine, each_set_profile, told
+from call_tracing import Way, each_engine, each_set_profile, name_of_way, told, ways
 from own_program import run
 
 pytestmark = pytest.mark.beside_others
@@ -293,3 +293,46 @@ print(json.dumps(counts))
     )
     assert len(said) == 20
     assert min(said) > 0
+
+
+@pytest.mark.parametrize(
+    "way",
+    # Where opcodes have their names in that module.
+    [way for way in ways() if way.engine == "setprofile" and way.by.version >= (3, 13)],
+    ids=name_of_way,
+)
+def test_after_a_trace_threads_run_as_fast_as_before(way: Way) -> None:
+    """Once all of them have called something, and so given the hook back, no instruction is left
+    that tells of calls."""
+    said = told(
+        way,
+        """
+import time
+from _opcode_metadata import opmap
+names = {code: name for name, code in opmap.items()}
+def leaf():
+    return 1
+def told_of():
+    return [names.get(code, "") for code in leaf.__code__._co_code_adaptive[::2]]
+def is_instrumented():
+    return any(name.startswith("INSTRUMENTED") for name in told_of())
+goes_on, calls = True, collections.Counter()
+def busy(number):
+    while goes_on:
+        leaf()
+        calls[number] += 1
+threads = [threading.Thread(target=busy, args=(number,)) for number in range(4)]
+for thread in threads: thread.start()
+with pystrobe.Tracer(engine=ENGINE):
+    before = calls.copy()
+    while any(calls[number] == before[number] for number in range(4)): time.sleep(0.001)
+    was = is_instrumented()
+until = time.monotonic() + 30
+while is_instrumented() and time.monotonic() < until: time.sleep(0.01)
+still = is_instrumented()
+goes_on = False
+for thread in threads: thread.join()
+print(json.dumps([was, still]))
+""",
+    )
+    assert said == [True, False]
