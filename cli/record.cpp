@@ -141,8 +141,8 @@ bool RecordingSession::SecureLent() {
 std::optional<RecordingSession::Made> RecordingSession::TakeRecording() {
   if (lent_.valid()) {
     if (SecureLent()) return Made{std::move(lent_)};
-    // Who refuses says why, and moves the position, which is the same for all that have the file.
-    if (lseek(lent_.get(), 0, SEEK_CUR) == 0) {
+    const bool has_said_why = lseek(lent_.get(), 0, SEEK_CUR) != 0;
+    if (!has_said_why) {
       PrintError({ErrorCode::kNotPython, "nothing was recorded inside the program", lent_cure_});
     }
     return std::nullopt;

@@ -7,6 +7,8 @@
 #include <ctime>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command_line.h"
@@ -30,8 +32,11 @@ class RecordingSession {
   std::optional<remote::EndReason> Sample(remote::Sampler& sampler, bool show_progress);
 
   /// A descriptor for another process to write a recording to, in place of Sample. Ours.
-  /// `cure`: what to do when it writes none.
+  /// `cure`: what to do when it writes none; who writes none and has said why moves the position of
+  /// the descriptor, which is the same here, away from 0.
   Result<int> LendRecording(std::string cure);
+  /// It could write none, for another reason.
+  void ReplaceCure(std::string cure) { lent_cure_ = std::move(cure); }
   /// From the first call after it has written something, that is kept whatever comes. False: it has
   /// not yet.
   bool SecureLent();

@@ -173,6 +173,7 @@ int Run(const RunOptions& options) {
     PrintNote("the program replaced itself by another one (exec), which ended the sampling");
   }
   if (!options.record.quiet) NoteMisplaced(options);
+  if (ended.signal != 0) (*session)->ReplaceCure(CureOfKilled(options));
   (*session)->Report(STDERR_FILENO);
   if (forked) forked->Report();
   // Last, since the table has pushed the program's own last words out of sight.

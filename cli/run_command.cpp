@@ -98,9 +98,15 @@ std::string CureInside(const RunOptions& options, const std::string& python) {
              "environment, from pystrobe's source: {} -m pip install DIRECTORY. Or choose one that "
              "has it: --python PATH",
              options.is_command ? "python3" : write::ShellQuoted(python)) +
-         (options.trace ? ". And the program must end by itself: one that is killed, or calls "
-                          "os._exit, leaves no trace"
+         (options.trace ? ". And the program must end by itself: one that calls os._exit leaves no "
+                          "trace, but with --timeline -o NAME.strobe what it did until then"
                         : ". Or leave --in-process out, and the program is sampled from outside");
+}
+
+std::string CureOfKilled(const RunOptions& options) {
+  return options.trace ? "A trace is written as the program ends: with --timeline -o NAME.strobe "
+                         "what it did until then is kept."
+                       : "It was too early for any samples.";
 }
 
 std::string SettingsInside(const RunOptions& run, int descriptor,

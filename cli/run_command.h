@@ -28,6 +28,8 @@ std::string PythonWithPackage(Environment environment, std::string_view executab
 std::vector<std::string> CommandInside(const std::vector<std::string>& command);
 /// What to do when the program, of this interpreter, has written no recording.
 std::string CureInside(const RunOptions& options, const std::string& python);
+/// The same where a signal has ended the program.
+std::string CureOfKilled(const RunOptions& options);
 /// What $PYSTROBE_LAUNCH tells that module; the recording goes to `descriptor`, those of children
 /// made by fork beside `children` (forked.h), if any.
 std::string SettingsInside(const RunOptions& run, int descriptor,

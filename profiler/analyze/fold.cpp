@@ -122,11 +122,27 @@ std::vector<ThreadProfile> Folder::TakeThreads() {
   return threads;
 }
 
+/// Where a timeline is not whole up to the end of the range, the range ends where it is.
+Result<void> CutToTimeline(const Quality& quality, FoldOptions& options) {
+  if (quality.timeline_failure.empty()) return {};
+  if (options.since_ns >= quality.timeline_end_ns) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "the range begins at {:.3f} s, but the timeline of the calls is whole up to {:.3f} "
+                "s only: {}",
+                Seconds(options.since_ns), Seconds(quality.timeline_end_ns),
+                quality.timeline_failure);
+  }
+  options.until_ns =
+      std::min(options.until_ns.value_or(quality.timeline_end_ns), quality.timeline_end_ns);
+  return {};
+}
+
 /// Cuts the calls of a timeline to the range, of which `part` is told.
 Result<void> FoldCalls(const RecordingSource& recording, const FoldOptions& options, Folder& folder,
                        CallsOfPart& part) {
   TimeRange range{.since_ns = options.since_ns};
   if (options.until_ns) range.until_ns = *options.until_ns;
+  range.is_cut = !recording.quality().timeline_failure.empty();
   return ForEachSampleOfCalls(
       recording, range, [&folder](const Sample& sample) { folder.Add(sample); },
       [&](const Span& span, bool begins) {
@@ -187,7 +203,8 @@ size_t Profile::CountThreads() const {
       [this](const ThreadProfile& thread) { return tables().thread(thread.thread).is_real(); }));
 }
 
-Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& options) {
+Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& wanted) {
+  FoldOptions options = wanted;
   if (options.work == Work::kGpu) return analyze::FoldGpu(recording, options);
   if (options.until_ns && *options.until_ns <= options.since_ns) {
     return Fail(ErrorCode::kInvalidArgument, "the range from {:.3f} s until {:.3f} s is empty",
@@ -200,6 +217,11 @@ Result<Profile> Fold(const RecordingSource& recording, const FoldOptions& option
         ErrorCode::kInvalidArgument,
         "Leave --since and --until out, or trace the program again with --timeline.",
         "the figures of these traced calls are of the whole program, not of a part of its time");
+  }
+  if (has_calls && options.IsPart()) {
+    if (auto cut = CutToTimeline(recording.quality(), options); !cut) {
+      return std::unexpected(cut.error());
+    }
   }
   auto kept = analyze::KeptThreads(recording, options.thread);
   if (!kept) return std::unexpected(kept.error());

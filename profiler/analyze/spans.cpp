@@ -34,11 +34,19 @@ class OpenCalls {
     }
   }
 
-  void EndAll(Visitor visit) {
-    while (stack_ != kEmptyStack) End(visit);
+  void EndRange(Visitor visit) {
+    if (range_.is_cut && !is_over_) {
+      if (!is_in_) ShowOpen(visit);
+      is_over_ = true;
+      last_ns_ = range_.until_ns;
+    }
+    EndAll(visit);
   }
 
  private:
+  void EndAll(Visitor visit) {
+    while (stack_ != kEmptyStack) End(visit);
+  }
   void Begin(StackId stack, Visitor visit) {
     stack_ = stack;
     begins_.push_back(last_ns_);
@@ -77,7 +85,9 @@ class OpenCalls {
 }  // namespace
 
 TimeRange RangeOf(const Profile& profile) {
-  return profile.part ? TimeRange{profile.since_ns, profile.until_ns} : TimeRange{};
+  if (!profile.part) return {};
+  const bool is_cut = !profile.recording->quality().timeline_failure.empty();
+  return {profile.since_ns, profile.until_ns, is_cut};
 }
 
 Result<void> ForEachEdge(const RecordingSource& recording, OpenCalls::Visitor visit,
@@ -92,7 +102,7 @@ Result<void> ForEachEdge(const RecordingSource& recording, OpenCalls::Visitor vi
     for (const CallEvent& call : calls) threads[ToIndex(thread)].Go(call, visit);
   });
   if (!read) return read;
-  for (OpenCalls& thread : threads) thread.EndAll(visit);
+  for (OpenCalls& thread : threads) thread.EndRange(visit);
   return {};
 }
 

@@ -103,8 +103,8 @@ struct Quality {
   bool complete = false;   ///< false: the sampler was cut off; figures are as of the last block
   std::string cpu_source;  ///< "schedstat" (exact) or "stat" (10 ms ticks); by signals: what sent
                            ///< them, and behind semicolons which threads had none; by tracing: what
-                           ///< the calls were seen by, and behind semicolons what is missing, of
-                           ///< which `lost` is the number
+                           ///< the calls were seen by, and behind semicolons what is left out or
+                           ///< missing, of which `lost` is the number
   std::string pause_mode;  ///< in force at the end; empty: nobody wrote it down (older files)
   uint64_t thread_ns = 0;  ///< wall time of all threads together
   uint64_t unseen_ns = 0;  ///< of `thread_ns`: without a stack, in samples with kSampleUnseen
@@ -122,17 +122,22 @@ struct Quality {
   /// sample together, without the context switches around them, which are in `held_ns`; by signals
   /// the CPU time of the handler. Empty by tracing, and in older files.
   DurationHistogram held_each;
+  /// By tracing: what hooks were told of and is no call in `taken` or `left_out`, each time with
+  /// its end: a generator's steps after the first, functions that are left out, functions of C. In
+  /// `held_ns` as a call is.
+  uint64_t uncounted = 0;
   /// Why a timeline ends before its recording does, which has all counts and times nevertheless;
   /// empty: it does not, or there is none.
   std::string timeline_failure;
-  int64_t timeline_end_ns = 0;  ///< until when it tells of calls then, since the start
+  int64_t timeline_end_ns = 0;  ///< until when it has all calls then, since the start, and later
+                                ///< only some; 0: it has none
 
   friend bool operator==(const Quality&, const Quality&) = default;
 };
 
 /// Receives a recording while it is taken: Begin once, Append any number of times, Finish once.
-/// [one thread at a time] After an error no further call is made but the destructor; what was
-/// accepted before stays readable.
+/// [one thread at a time] After an error no further call is made but the destructor, unless it says
+/// otherwise; what was accepted before stays readable.
 class RecordingSink {
  public:
   virtual ~RecordingSink() = default;
@@ -151,7 +156,8 @@ class RecordingSink {
 class TimelineSink : public RecordingSink {
  public:
   /// What `thread` did next. `tables` holds every stack of it. Between Begin and Finish, beside
-  /// Append. After an error no more calls are taken, and all else is, as far as it can be.
+  /// Append. After an error no more calls are taken, but it is noted since when there are some; all
+  /// else is taken, as far as it can be.
   virtual Result<void> AppendCalls(const Tables& tables, ThreadIndex thread,
                                    std::span<const CallEvent> calls) = 0;
 };

@@ -71,6 +71,7 @@ bool ParseLaterFields(ByteReader& in, Quality& quality) {
   if (in.empty()) return true;
   quality.timeline_failure = in.Text();
   quality.timeline_end_ns = in.Signed();
+  quality.uncounted = in.Varint();
   return true;
 }
 
@@ -139,22 +140,23 @@ void AppendQuality(Bytes& out, const Quality& quality, const Quality& before) {
   AppendText(out, quality.pause_mode == before.pause_mode ? "" : quality.pause_mode);
   AppendVarint(out, Difference(quality.thread_ns, before.thread_ns));
   AppendVarint(out, Difference(quality.unseen_ns, before.unseen_ns));
+  const bool has_last = !quality.timeline_failure.empty() || quality.uncounted > 0;
   // As in a file that is old enough to lack this and what follows.
-  if (!quality.limited_ns) return;
-  AppendVarint(out, Difference(static_cast<uint64_t>(*quality.limited_ns),
+  if (!quality.limited_ns && !has_last) return;
+  AppendVarint(out, Difference(static_cast<uint64_t>(quality.limited_ns.value_or(0)),
                                static_cast<uint64_t>(before.limited_ns.value_or(0))));
   AppendVarint(out, Difference(quality.cpu_ns, before.cpu_ns));
   AppendVarint(out, Difference(quality.unseen_cpu_ns, before.unseen_cpu_ns));
   AppendVarint(out, Difference(quality.native_cut, before.native_cut));
   AppendVarint(out, Difference(quality.native_unfit, before.native_unfit));
   AppendVarint(out, Difference(quality.left_out, before.left_out));
-  const bool timeline_ended = !quality.timeline_failure.empty();
-  if (quality.held_each != before.held_each || timeline_ended) {
+  if (quality.held_each != before.held_each || has_last) {
     AppendHistogram(out, quality.held_each, before.held_each);
   }
-  if (!timeline_ended) return;
+  if (!has_last) return;
   AppendText(out, quality.timeline_failure);
   AppendSigned(out, quality.timeline_end_ns);
+  AppendVarint(out, quality.uncounted);
 }
 
 Result<void> ParseQuality(ByteSpan bytes, Quality& so_far) {

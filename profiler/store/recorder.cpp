@@ -110,7 +110,10 @@ Result<void> Recorder::Append(const Tables& tables, std::span<const Sample> samp
   return appended;
 }
 
+// Of calls there are as many samples as ways to functions, all in the end; room that is made for
+// them may cost what the file has of them.
 void Recorder::ForgetOld() {
+  if (had_timeline_) return;
   while (!recent_.empty() && recent_.front().time_ns < recent_.back().time_ns - kHeldBackNs) {
     recent_.pop_front();
     ++recent_begin_;

@@ -54,10 +54,12 @@ class Recorder final : public TimelineSink {
 
   /// There is a recording, however short; in the file or in memory.
   bool begun() const { return begun_; }
-  /// Why the file did not take everything; nothing when it did.
+  /// Why the recording is not in the file; nothing where it is, though it may lack calls of a
+  /// timeline there, as its quality tells.
   const std::optional<Error>& failure() const { return failure_; }
 
-  /// All that was accepted is there: false where memory did not take it either.
+  /// All that was accepted is there, but for what the quality tells to be missing of a timeline:
+  /// false where memory did not take it either, or not a timeline.
   bool whole() const { return whole_; }
 
   /// Ends the writing and gives the descriptor of the whole recording: the file's own, or that of

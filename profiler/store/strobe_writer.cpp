@@ -74,7 +74,14 @@ std::unexpected<Error> FailToWrite(int error_number, const std::string& name) {
   return failed;
 }
 
-Result<void> WriteAll(int fd, ByteSpan bytes, const std::string& name) {
+// What frees room helps against it. EPERM: a file in memory that may not grow.
+bool IsLackOfRoom(int error_number) {
+  return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG ||
+         error_number == EPERM;
+}
+
+// 0, or the errno of why not.
+int WriteAll(int fd, ByteSpan bytes) {
   const SigpipeShield shield;
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
@@ -82,16 +89,16 @@ Result<void> WriteAll(int fd, ByteSpan bytes, const std::string& name) {
       bytes = bytes.subspan(static_cast<size_t>(written));
       continue;
     }
-    if (written == 0) return FailToWrite(ENOSPC, name);
+    if (written == 0) return ENOSPC;
     if (errno == EINTR) continue;
     if (errno == EAGAIN) {
       pollfd wait{fd, POLLOUT, 0};
       ::poll(&wait, 1, -1);
       continue;
     }
-    return FailToWrite(errno, name);
+    return errno;
   }
-  return {};
+  return 0;
 }
 
 }  // namespace
@@ -120,10 +127,11 @@ class StrobeWriter::Impl {
   Result<void> PackAndWrite(BlockType type, std::span<Bytes> columns);
   /// Gives the last block of calls up, so that there is room for others. False: that cannot be.
   bool DropCalls();
-  void EndCalls(Error why, int64_t end_ns);
+  /// Those from `since_ns` on, all or some of them, are not kept.
+  void EndCalls(const Error& why, int64_t since_ns);
   /// Behind the last whole block, after a write that failed. False: that cannot be.
   bool GoBack();
-  bool IsFull() const { return took_no_more_ && fd_.IsIntact(); }
+  bool IsFull() const { return lacks_room_ && fd_.IsIntact(); }
   Result<void> RefuseTooMuch();
   /// Writes a record as blocks of this type; `taken` is told what its definitions take of a reader.
   template <typename Encoder>
@@ -138,9 +146,9 @@ class StrobeWriter::Impl {
   ScopedFd fd_;
   std::string name_;
   std::optional<Error> failed_;
-  bool took_no_more_ = false;  // the file, which is why
-  uint64_t written_ = 0;       // of whole blocks
-  uint64_t unpacked_ = 0;      // what the payloads of what was written come to
+  bool lacks_room_ = false;  // the file, which is why
+  uint64_t written_ = 0;     // of whole blocks
+  uint64_t unpacked_ = 0;    // what the payloads of what was written come to
   BlockPacker packer_;
   DefinitionEncoder definitions_;
   DefinitionLimits gpu_taken_, ranges_taken_;
@@ -155,7 +163,8 @@ class StrobeWriter::Impl {
   CallEncoder calls_;
   CallColumns call_columns_;
   size_t pending_calls_ = 0;
-  int64_t first_pending_call_ns_ = 0;
+  int64_t first_pending_call_ns_ = 0;  // as they came
+  int64_t pending_since_ns_ = 0;       // the earliest
   struct CallsBlock {
     uint64_t begin = 0, end = 0;  // in the file
     uint64_t unpacked = 0;
@@ -200,9 +209,15 @@ Result<void> StrobeWriter::Impl::Append(const Tables& tables, std::span<const Sa
 
 Result<void> StrobeWriter::Impl::AppendCalls(const Tables& tables, ThreadIndex thread,
                                              std::span<const CallEvent> calls) {
-  if (calls_ended_) return std::unexpected(*calls_ended_);
+  if (calls_ended_ && !calls.empty()) {
+    EndCalls(*calls_ended_, calls.front().time_ns);
+    return std::unexpected(*calls_ended_);
+  }
+  if (failed_) return std::unexpected(*failed_);
   while (!calls.empty()) {
-    if (pending_calls_ == 0) first_pending_call_ns_ = calls.front().time_ns;
+    const int64_t begin_ns = calls.front().time_ns;
+    if (pending_calls_ == 0) first_pending_call_ns_ = pending_since_ns_ = begin_ns;
+    pending_since_ns_ = std::min(pending_since_ns_, begin_ns);  // a thread may be late to tell
     const size_t room = kMaxCallEventsPerBlock - pending_calls_;
     const auto taken = calls.first(std::min(calls.size(), room));
     calls_.Encode(thread, taken, tables, call_columns_);
@@ -222,10 +237,12 @@ Result<void> StrobeWriter::Impl::SealCalls(const Tables& tables) {
     if (auto done = WriteBlock(BlockType::kData, so_far_); !done) return done;
   }
   pending_calls_ = 0;
-  if (!calls_ended_) {
+  if (calls_ended_) {
+    EndCalls(*calls_ended_, pending_since_ns_);
+  } else {
     const auto done = PackAndWrite(BlockType::kCalls, call_columns_);
     if (done) return {};
-    EndCalls(done.error(), first_pending_call_ns_);
+    EndCalls(done.error(), pending_since_ns_);
     static_cast<void>(GoBack());
   }
   for (Bytes& column : call_columns_) column.clear();
@@ -267,7 +284,7 @@ Result<void> StrobeWriter::Impl::Finish(const Tables& tables, const Quality& qua
 Result<void> StrobeWriter::Impl::WriteEnd(Quality quality) {
   if (calls_ended_) {
     quality.timeline_failure = calls_ended_->message;
-    quality.timeline_end_ns = calls_end_ns_;
+    quality.timeline_end_ns = calls_blocks_.empty() ? 0 : calls_end_ns_;
   }
   return WriteBlock(BlockType::kEnd, std::move(quality));
 }
@@ -312,35 +329,36 @@ Result<void> StrobeWriter::Impl::PackAndWrite(BlockType type, std::span<Bytes> c
   if (!done) {
     unpacked_ -= unpacked;
   } else if (type == BlockType::kCalls) {
-    calls_blocks_.push_back({written_ - block->size(), written_, unpacked, first_pending_call_ns_});
+    calls_blocks_.push_back({written_ - block->size(), written_, unpacked, pending_since_ns_});
   }
   return done;
 }
 
 // What came after it, of which later blocks make use, moves to its place: that takes no room that
-// the file does not have, however full the disk has become.
+// the file does not have, but where a file system writes nothing in place (btrfs, ZFS). There it
+// may fail, and leaves what it has not moved to who has kept it.
 bool StrobeWriter::Impl::DropCalls() {
   if (!IsFull() || calls_blocks_.empty()) return false;
   const CallsBlock last = calls_blocks_.back();
   Bytes after(static_cast<size_t>(written_ - last.end));
   const auto got = ReadAt(fd_.get(), last.end, after, name_);
   if (!got || *got < after.size()) return false;
-  EndCalls(*failed_, last.since_ns);
   calls_blocks_.pop_back();
+  EndCalls(*failed_, last.since_ns);
   unpacked_ -= last.unpacked;
   written_ = last.begin;
   return GoBack() && Write(after).has_value();
 }
 
-void StrobeWriter::Impl::EndCalls(Error why, int64_t end_ns) {
-  calls_ended_ = std::move(why);
-  calls_end_ns_ = end_ns;
+void StrobeWriter::Impl::EndCalls(const Error& why, int64_t since_ns) {
+  calls_end_ns_ = calls_ended_ ? std::min(calls_end_ns_, since_ns) : since_ns;
+  if (!calls_ended_) calls_ended_ = why;
 }
 
 bool StrobeWriter::Impl::GoBack() {
   if (!IsFull() || lseek(fd_.get(), static_cast<off_t>(written_), SEEK_SET) < 0) return false;
   failed_.reset();
-  took_no_more_ = false;
+  lacks_room_ = false;
   return true;
 }
 
@@ -381,12 +399,16 @@ Result<void> StrobeWriter::Impl::Pad(size_t block_size) {
 
 Result<void> StrobeWriter::Impl::Write(ByteSpan bytes) {
   if (failed_) return std::unexpected(*failed_);
-  auto written = fd_.IsIntact() ? WriteAll(fd_.get(), bytes, name_) : FailForClosed(name_);
+  auto written = FailForClosed(name_);
+  if (fd_.IsIntact()) {
+    const int error_number = WriteAll(fd_.get(), bytes);
+    lacks_room_ = IsLackOfRoom(error_number);
+    written = error_number == 0 ? Result<void>() : FailToWrite(error_number, name_);
+  }
   if (written) {
     written_ += bytes.size();
   } else {
     failed_ = written.error();
-    took_no_more_ = true;
   }
   return written;
 }

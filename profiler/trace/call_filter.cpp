@@ -62,7 +62,7 @@ std::vector<std::string> ModulesOf(std::string_view file, std::span<const std::s
 }
 
 bool Pattern::Fits(const NamedFunction& function) const {
-  return FitsText(text, function) || (!path.empty() && FitsText(path, function));
+  return FitsText(text, function) || function.file == path || IsBelow(function.file, path);
 }
 
 bool CallFilter::Admits(const NamedFunction& function) const {

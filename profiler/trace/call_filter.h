@@ -12,8 +12,8 @@ namespace pystrobe::trace {
 
 /// What a function is told by.
 struct NamedFunction {
-  std::string name;  ///< qualified where the interpreter knows it
-  std::string file;
+  std::string name;                  ///< qualified where the interpreter knows it
+  std::string file;                  ///< without `.` and `..` on its way
   std::vector<std::string> modules;  ///< what its file may be imported as: ModulesOf
 };
 
@@ -26,7 +26,9 @@ std::vector<std::string> ModulesOf(std::string_view file, std::span<const std::s
 /// file lies below the directory that it names, its module in the package.
 struct Pattern {
   std::string text;  ///< as people wrote it
-  std::string path;  ///< what may stand for it, as files have theirs; empty: nothing
+  /// Of the file or the directory that it may be meant for, as files have theirs and letter by
+  /// letter; empty: there is none.
+  std::string path;
 
   bool Fits(const NamedFunction& function) const;
 };
@@ -47,6 +49,7 @@ class UnusedPatterns {
  public:
   /// `filter` outlives it.
   explicit UnusedPatterns(const CallFilter& filter);
+  explicit UnusedPatterns(const CallFilter&&) = delete;
   /// Told of each function that there is.
   void Look(const NamedFunction& function);
   /// As people wrote them.

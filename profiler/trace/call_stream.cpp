@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include "profiler/base/clock.h"
@@ -176,12 +177,11 @@ void CallStream::Main() {
   std::vector<CallChunk*> chunks;
   Nanoseconds refreshed = MonotonicNow();
   while (AwaitChunks(chunks)) {
-    for (const CallChunk* chunk : chunks) Write(*chunk);
     const Nanoseconds now = MonotonicNow();
-    if (now - refreshed < kOld) continue;
+    const bool is_time = now - refreshed >= kOld;
+    WriteAll(chunks, is_time);
+    if (!is_time) continue;
     refreshed = now;
-    rate_.Refine();
-    TellProgress();
     const std::scoped_lock lock(mutex_);
     for (CallLog* log : open_) log->Hurry();
   }
@@ -200,6 +200,18 @@ bool CallStream::AwaitChunks(std::vector<CallChunk*>& chunks) {
   return !stopping_ || !chunks.empty();
 }
 
+// Beside a program that has no memory left it is the timeline that ends.
+void CallStream::WriteAll(std::span<CallChunk* const> chunks, bool progress) {
+  try {
+    for (const CallChunk* chunk : chunks) Write(*chunk);
+    if (!progress) return;
+    rate_.Refine();
+    TellProgress();
+  } catch (const std::bad_alloc&) {
+    written_ = Fail(ErrorCode::kIo, "there was no memory to write more of it");
+  }
+}
+
 void CallStream::Write(const CallChunk& chunk) {
   auto& thread = threads_[chunk.log];
   if (thread == nullptr) {
@@ -207,8 +219,12 @@ void CallStream::Write(const CallChunk& chunk) {
         tables_.tables().AddThread({.tid = static_cast<uint64_t>(chunk.tid), .name = kEmptyString});
     thread = std::make_unique<ThreadEvents>(*this, index);
   }
-  const auto events = thread->Take(chunk);
-  if (written_) written_ = sink_.AppendCalls(tables_.tables(), thread->index(), events);
+  if (written_) {
+    written_ = sink_.AppendCalls(tables_.tables(), thread->index(), thread->Take(chunk));
+  } else {
+    const CallEvent first{TimeOf(chunk.begin), kEmptyStack};
+    static_cast<void>(sink_.AppendCalls(tables_.tables(), thread->index(), {&first, 1}));
+  }
 }
 
 // For who reads a file that was cut off.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -62,6 +63,7 @@ class CallStream final : public ChunkTaker {
   CallStream(TimelineSink& sink, Functions& functions, const TickRate& rate, Ticks begin);
   void Main();
   bool AwaitChunks(std::vector<CallChunk*>& chunks);
+  void WriteAll(std::span<CallChunk* const> chunks, bool progress);
   void Write(const CallChunk& chunk);
   void TellProgress();
   void MakeChunks();

@@ -130,7 +130,11 @@ CallNode* ThreadTrace::PushOrThrow(Key key) {
   const bool is_full = tree_.IsFull();
   CallNode* const node = tree_.ChildOf(
       *top_->node, key, [this, is_full](Key fresh) { return !is_full && Admits(fresh); });
-  if (node == nullptr) return is_full ? PushTooDeep(key) : nullptr;
+  if (node == nullptr && is_full) return PushTooDeep(key);
+  if (node == nullptr) {
+    NotePassedOver();
+    return nullptr;
+  }
   Ticks now = TickClock::Now();
   off_cpu_.Follow(now);
   *slot = {node, now, off_cpu_.ticks(), key};
@@ -214,7 +218,10 @@ void ThreadTrace::LeaveDownTo(Slot* slot, Ticks now) {
 
 bool ThreadTrace::LeaveOutOfOrder(Key key) {
   // First: beyond what there is room for, what is innermost has anybody's key.
-  if (IsRefused(key)) return false;
+  if (IsRefused(key)) {
+    NotePassedOver();
+    return false;
+  }
   if (IsInnermostTooDeep(key)) {
     EndTooDeep(beyond_ - 1);
     return true;

@@ -137,7 +137,13 @@ class ThreadTrace {
     return true;
   }
   /// A generator or a coroutine goes on, which was counted when it began.
-  bool Resume(Key key) { return ResumeAgain(key) || Push(key) != nullptr; }
+  bool Resume(Key key) {
+    if (ResumeAgain(key)) [[likely]]
+      return true;
+    if (Push(key) == nullptr) return false;
+    ++resumed_;
+    return true;
+  }
   /// What was entered last ends, or a generator waits. Calls above it that end unnoticed end with
   /// it; one that was never entered is passed over. False: the function is not traced.
   bool Leave(Key key) {
@@ -156,7 +162,12 @@ class ThreadTrace {
     ++node->calls;
     return true;
   }
-  bool ResumeAgain(Key key) { return PushAgain(key) != nullptr; }
+  bool ResumeAgain(Key key) {
+    if (PushAgain(key) == nullptr) [[unlikely]]
+      return false;
+    ++resumed_;
+    return true;
+  }
   bool LeaveAgain(Key key) {
     Slot* const slot = top_;
     if (slot->key != key || !TickClock::UsesTsc()) [[unlikely]]
@@ -174,10 +185,16 @@ class ThreadTrace {
   /// entered last never was, as some interpreters tell of ends alone (CPython 3.12.0 to 3.12.4).
   bool LeaveInnermost(Key key) {
     if (top_->key == key || IsInnermostTooDeep(key)) return Leave(key);
-    if (IsRefused(key)) return false;
+    if (IsRefused(key)) {
+      NotePassedOver();
+      return false;
+    }
     ++unmatched_;
     return true;
   }
+
+  /// The hooks were told of a begin or an end that is none of what is traced: it costs, too.
+  void NotePassedOver() { ++passed_over_; }
 
   /// What was entered last could not begin: it does not count.
   void TakeBack(Key key) {
@@ -244,6 +261,10 @@ class ThreadTrace {
   uint64_t left_out() const;
   /// Calls that went another way than those that the tree had when it was full.
   uint64_t unplaced() const { return unplaced_; }
+  /// How often generators and coroutines went on, after their first steps.
+  uint64_t resumed() const { return resumed_; }
+  /// Begins and ends of what is not traced, that were told nevertheless.
+  uint64_t passed_over() const { return passed_over_; }
   /// Ends of what was never entered.
   uint64_t unmatched() const { return unmatched_; }
   /// There was no memory for some calls: they are not in the tree, and their time is their
@@ -368,6 +389,8 @@ class ThreadTrace {
   CallNode too_deep_;            // its calls: what began since beyond_ was 0
   CallNode not_counted_;
   uint64_t unplaced_ = 0;
+  uint64_t resumed_ = 0;
+  uint64_t passed_over_ = 0;
   uint64_t unmatched_ = 0;
   bool lacked_memory_ = false;
 };

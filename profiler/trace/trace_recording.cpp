@@ -77,12 +77,20 @@ std::string ByWhichClock(const TraceSession& session) {
          "CPU";
 }
 
-std::string UnusedPatterns(std::span<const std::string> patterns) {
+// That it waited is no cost of its calls, and no CPU time.
+std::string WaitedFor(const CallStream& timeline) {
+  constexpr Nanoseconds kWorthSaying = std::chrono::milliseconds(1);
+  if (timeline.waited() < kWorthSaying) return "";
+  return fmt::format("; it waited {:.3g} s for its timeline to be written",
+                     static_cast<double>(timeline.waited().count()) / 1e9);
+}
+
+std::string WhatFitsNothing(std::span<const std::string> patterns) {
   constexpr size_t kMostNamed = 3;
   if (patterns.empty()) return "";
   const size_t named = std::min(patterns.size(), kMostNamed);
   const size_t more = patterns.size() - named;
-  return fmt::format("; nothing that was called fits '{}'{}",
+  return fmt::format("; no function that was seen fits '{}'{}",
                      fmt::join(patterns.first(named), "' or '"),
                      more == 0 ? "" : fmt::format(" or {} more of the patterns", more));
 }
@@ -93,7 +101,7 @@ std::string SeenHow(const TraceSession& session, const SeenBy& seen_by, uint64_t
                                     : calls == 0 ? "; nothing was called that the patterns leave in"
                                                  : "; what the patterns leave out is its caller's";
   return fmt::format("{}{}{}{}", seen_by.engine, ByWhichClock(session), left_out,
-                     UnusedPatterns(seen_by.unused_patterns));
+                     WhatFitsNothing(seen_by.unused_patterns));
 }
 
 }  // namespace
@@ -151,14 +159,13 @@ Result<void> RecordTrace(const TraceSession& session, const SeenBy& seen_by,
   quality.duration_ns = session.rate().ToTime(session.end() - session.begin()).count();
   const std::vector<std::string> missing = WhatIsMissing(session, seen_by.trouble);
   if (session.max_depth() > 0) quality.left_out = session.left_out();
+  quality.uncounted = session.uncounted() + session.unplaced();
   quality.held_ns =
-      std::llround(static_cast<double>(writer.calls() + session.left_out() + session.unplaced()) *
+      std::llround(static_cast<double>(writer.calls() + session.left_out() + quality.uncounted) *
                    seen_by.ns_per_call);
-  if (timeline != nullptr) {
-    quality.held_ns += timeline->waited().count();
-    quality.own_cpu_ns = timeline->cpu().count();
-  }
+  if (timeline != nullptr) quality.own_cpu_ns = timeline->cpu().count();
   quality.cpu_source = SeenHow(session, seen_by, writer.calls());
+  if (timeline != nullptr) quality.cpu_source += WaitedFor(*timeline);
   if (!missing.empty()) quality.cpu_source += fmt::format("; {}", fmt::join(missing, "; "));
   quality.lost = missing.size();
   quality.pause_mode = kByTracing;

@@ -20,7 +20,7 @@ struct SeenBy {
   double ns_per_call = 0;  ///< what a call and its end cost the program, about; deep ones too
   std::string trouble;     ///< why some were not seen; empty: nothing is known of any
   bool filtered = false;   ///< functions were left out, as asked for
-  std::vector<std::string> unused_patterns;  ///< of what they were left out by: that fitted none
+  std::vector<std::string> unused_patterns;  ///< those of the filter that fitted no function
 };
 
 /// What a recording of the session begins with. `metadata`: all but the times and what tells that

@@ -18,7 +18,10 @@ uint64_t sessions = 0;
 TraceSession* running_session = nullptr;
 
 // The number of the session that had no memory for the thread.
-thread_local uint64_t refusing_session = 0;
+constinit thread_local uint64_t refusing_session = 0;
+// What the thread calls as it goes away, when its ThreadExit has run, no session would hear the end
+// of.
+constinit thread_local bool has_ended = false;
 
 uint64_t NewNumber() {
   const std::scoped_lock lock(session_mutex);
@@ -36,6 +39,7 @@ struct ThreadExit {
     }
     // The kernel must not find a note of ours once the thread's memory is another's.
     SwitchFlag::OfThisThread().Clear();
+    has_ended = true;
   }
 };
 
@@ -50,13 +54,10 @@ TraceSession::TraceSession(std::vector<KnownThread> threads, KeyWatch& watch, co
 }
 
 ThreadTrace* TraceSession::BeginThread(std::span<const RunningCall> running) {
+  if (has_ended) return nullptr;
   static thread_local ThreadExit exit;
   static_cast<void>(exit);
-  const pid_t self = gettid();
-  const auto known = std::ranges::find(known_, self, &KnownThread::tid);
-  const bool was_there = known != known_.end();
-  const ThreadStart start{self, was_there ? begin_ : TickClock::Now(),
-                          was_there ? known->cpu : CpuNow()};
+  const ThreadStart start = StartOfThisThread();
   auto trace = ThreadTrace::Begin(start, running, watch_, rate_, wishes_);
   const std::scoped_lock lock(mutex_);
   if (!trace) {
@@ -72,7 +73,18 @@ ThreadTrace* TraceSession::BeginThread(std::span<const RunningCall> running) {
   return current_trace;
 }
 
-bool TraceSession::RefusesThisThread() const { return refusing_session == number_; }
+// Once: what has its number later is another thread.
+ThreadStart TraceSession::StartOfThisThread() {
+  const pid_t self = gettid();
+  const std::scoped_lock lock(mutex_);
+  const auto known = std::ranges::find(known_, self, &KnownThread::tid);
+  if (known == known_.end()) return {self, TickClock::Now(), CpuNow()};
+  const Nanoseconds cpu = known->cpu;
+  known_.erase(known);
+  return {self, begin_, cpu};
+}
+
+bool TraceSession::RefusesThisThread() const { return has_ended || refusing_session == number_; }
 
 void TraceSession::EndThread(ThreadTrace& trace) {
   const std::scoped_lock lock(mutex_);
@@ -105,6 +117,12 @@ uint64_t TraceSession::unplaced() const {
   uint64_t calls = 0;
   for (const auto& thread : threads_) calls += thread->unplaced();
   return calls;
+}
+
+uint64_t TraceSession::uncounted() const {
+  uint64_t events = 0;
+  for (const auto& thread : threads_) events += 2 * thread->resumed() + thread->passed_over();
+  return events / 2;
 }
 
 bool TraceSession::lacked_memory() const {

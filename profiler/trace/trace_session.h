@@ -60,7 +60,8 @@ class TraceSession {
   /// counted.
   ThreadTrace* BeginThread(std::span<const RunningCall> running);
 
-  /// BeginThread had no memory for the calling thread: it need not be asked again.
+  /// BeginThread has no trace for the calling thread, and need not be asked again: there was no
+  /// memory, or it is going away.
   bool RefusesThisThread() const;
 
   /// Ends the traces of all threads. Once; further calls do nothing.
@@ -82,6 +83,9 @@ class TraceSession {
   /// Of all threads: ThreadTrace::left_out, and unplaced.
   uint64_t left_out() const;
   uint64_t unplaced() const;
+  /// Of what is no call that is counted, how often hooks were told, each time with its end: steps
+  /// of generators after the first, and what is passed over.
+  uint64_t uncounted() const;
   /// Of any thread: ThreadTrace::lacked_memory; or NoteLackOfMemory was called.
   bool lacked_memory() const;
   /// A call could not be told of. [any thread]
@@ -89,6 +93,7 @@ class TraceSession {
 
  private:
   friend struct ThreadExit;
+  ThreadStart StartOfThisThread();
   /// The calling thread is about to end.
   void EndThread(ThreadTrace& trace);
   /// What it has used, where that is wanted.
@@ -102,9 +107,9 @@ class TraceSession {
   KeyWatch& watch_;
   NodeRoom room_{kMostNodes};
   TraceWishes wishes_{.room = &room_};
-  const std::vector<KnownThread> known_;
 
   std::mutex mutex_;
+  std::vector<KnownThread> known_;  // that have not begun yet
   std::vector<std::unique_ptr<ThreadTrace>> threads_;
   struct Live {
     ThreadTrace* trace;

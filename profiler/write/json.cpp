@@ -101,7 +101,7 @@ class ProfileJson {
       json_.Field("cpu_ns", quality.cpu_ns).Field("unseen_cpu_ns", quality.unseen_cpu_ns);
     }
     json_.Field("native_cut", quality.native_cut).Field("native_unfit", quality.native_unfit);
-    json_.Field("left_out", quality.left_out);
+    json_.Field("left_out", quality.left_out).Field("uncounted", quality.uncounted);
     if (!quality.timeline_failure.empty()) {
       json_.Field("timeline_failure", quality.timeline_failure);
       json_.Field("timeline_end_ns", quality.timeline_end_ns);

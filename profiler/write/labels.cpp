@@ -262,19 +262,28 @@ std::string_view FunctionName(const Function& function, const Tables& tables) {
 
 namespace {
 
+// Where they are no few: they cost what calls do.
+std::string Uncounted(const Quality& quality) {
+  if (!IsMuch(quality.uncounted, quality.taken, 10)) return "";
+  return fmt::format(
+      "with {} that are not counted (of functions left out or of C, or a "
+      "generator's steps) ",
+      GroupDigits(quality.uncounted));
+}
+
 std::string CostOfTracing(const Quality& quality) {
   if (quality.taken == 0 || quality.held_ns == 0 || quality.thread_ns == 0) return "";
   const auto held_ns = static_cast<uint64_t>(quality.held_ns);
   const auto percent_of = [&quality](uint64_t whole_ns) {
-    return PercentText(Share(quality.held_ns, static_cast<int64_t>(whole_ns)));
+    return PercentText(std::min(1.0, Share(quality.held_ns, static_cast<int64_t>(whole_ns))));
   };
   // These cost somewhat less.
   const std::string_view about = quality.left_out == 0 ? "about" : "at most about";
-  const std::string text =
-      fmt::format("; that took {} {} a call, {} or {} % of the threads' ", about,
-                  TimeText(held_ns / (quality.taken + quality.left_out)), TimeText(held_ns),
-                  percent_of(quality.thread_ns));
-  // Where a timeline was waited for it is no CPU time, and may be more than there is.
+  const uint64_t told = quality.taken + quality.left_out + quality.uncounted;
+  const std::string text = fmt::format("; that took {} {} a call, {}{} or {} % of the threads' ",
+                                       about, TimeText(held_ns / told), Uncounted(quality),
+                                       TimeText(held_ns), percent_of(quality.thread_ns));
+  // It is about what a call costs, times calls: that may come to more than there is.
   const bool is_of_cpu = quality.cpu_ns >= held_ns;
   const std::string of_cpu = percent_of(quality.cpu_ns);
   if (!is_of_cpu || of_cpu == percent_of(quality.thread_ns)) return text + "time";
@@ -286,8 +295,8 @@ std::string TimelineEnd(const Quality& quality) {
   if (quality.timeline_end_ns == 0) {
     return fmt::format("; there is no timeline: {}", quality.timeline_failure);
   }
-  return fmt::format("; the timeline ends after {}: {}", Time(quality.timeline_end_ns),
-                     quality.timeline_failure);
+  return fmt::format("; the timeline is whole up to {} and ends then: {}",
+                     Time(quality.timeline_end_ns), quality.timeline_failure);
 }
 
 std::string DepthText(const Metadata& metadata) {

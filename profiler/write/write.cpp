@@ -7,19 +7,22 @@ namespace pystrobe::write {
 namespace {
 
 Result<void> CheckTimeline(Format format, const RecordingSource& recording) {
-  if (recording.metadata().timeline || HasGpuTimeline(recording) || HasRangeTimeline(recording)) {
-    return {};
-  }
+  const Quality& quality = recording.quality();
+  const bool has_no_calls = !quality.timeline_failure.empty() && quality.timeline_end_ns == 0;
+  const bool has_calls = recording.metadata().timeline && !has_no_calls;
+  if (has_calls || HasGpuTimeline(recording) || HasRangeTimeline(recording)) return {};
   if (recording.gpu() != nullptr) {
     return FailWithHint(
         ErrorCode::kInvalidArgument, "Record it again: Profiler(gpu=True, timeline=True).",
         "{} holds when each work of a GPU was done, of which this recording has the sums alone",
         FormatName(format));
   }
-  if (const std::string& why = recording.quality().timeline_failure; !why.empty()) {
-    return FailWithHint(
-        ErrorCode::kInvalidArgument, "Make room there, or choose another place: TMPDIR=DIRECTORY.",
-        "{} holds when each call was made, which could not be kept: {}", FormatName(format), why);
+  if (has_no_calls) {
+    return FailWithHint(ErrorCode::kInvalidArgument,
+                        "Trace the program again with room for it: where the .strobe file is that "
+                        "is asked for, else in $TMPDIR.",
+                        "{} holds when each call was made, which could not be kept: {}",
+                        FormatName(format), quality.timeline_failure);
   }
   return FailWithHint(
       ErrorCode::kInvalidArgument,

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -77,6 +78,8 @@ PyObject* EvaluateTraced(trace::ThreadTrace* trace, PyThreadState* thread, EvalF
   // Whose frames are there afterwards, too.
   const bool is_coroutine = kOfGenerator && is_traced && IsCoroutine(key);
   if (is_coroutine && !goes_on) trace->BeginLife(key, frame);
+  if (!is_traced) [[unlikely]]
+    trace->NotePassedOver();  // of its end it is not told
   PyObject* const result = evaluates(thread, frame, throws);
   if (!is_traced && state != State::kFollows) [[unlikely]]
     return result;
@@ -131,7 +134,7 @@ class FrameEvalHooks final : public Hooks {
     // or the interpreter's own is, which calls nobody.
     const bool is_back = is_below_another_ && now == &Evaluate;
     if (is_below_another_ && !is_back && now != &_PyEval_EvalFrameDefault) {
-      return FailWithHint(ErrorCode::kUnsupported, "Use engine=\"setprofile\".",
+      return FailWithHint(ErrorCode::kUnsupported, "Use the engine \"setprofile\".",
                           "another frame evaluator was set over that of an earlier trace");
     }
     if (now != &Evaluate) evaluates = now;
@@ -154,14 +157,13 @@ class FrameEvalHooks final : public Hooks {
                 rest_refused_);
   }
 
-  // PyEval_SetProfile needs no stack. It tells of the end of what we have told the beginning of.
+  // What calls it is the interpreter, which no exception of C++ may go through.
   void GoOnBySetProfile() {
-    const bool follows = std::exchange(state, State::kSilent) == State::kFollows;
-    static_cast<void>(TakeAway());
-    const HeldError held;
-    rest_ = MakeSetProfileHooks(false);
-    if (auto set = rest_->Install(); !set) rest_refused_ = set.error().message;
-    if (follows) rest_->FollowStacks();
+    try {
+      GoOnBySetProfileOrThrow();
+    } catch (const std::bad_alloc&) {
+      fed.session->NoteLackOfMemory();
+    }
   }
 
   void FollowStacks() override {
@@ -170,6 +172,16 @@ class FrameEvalHooks final : public Hooks {
   }
 
  private:
+  // PyEval_SetProfile needs no stack. It tells of the end of what we have told the beginning of.
+  void GoOnBySetProfileOrThrow() {
+    const bool follows = std::exchange(state, State::kSilent) == State::kFollows;
+    static_cast<void>(TakeAway());
+    const HeldError held;
+    rest_ = MakeSetProfileHooks(false);
+    if (auto set = rest_->Install(); !set) rest_refused_ = set.error().message;
+    if (follows && rest_refused_.empty()) rest_->FollowStacks();
+  }
+
   // What calls us we cannot take away.
   static Result<void> TakeAway() {
     PyInterpreterState* const interpreter = PyInterpreterState_Get();

@@ -15,6 +15,7 @@
 #include "pyext/hooks/greenlets.h"
 #include "pyext/hooks/held_error.h"
 #include "pyext/hooks/hooks.h"
+#include "pyext/hooks/no_collection.h"
 
 namespace pystrobe::hooks {
 namespace {
@@ -22,17 +23,40 @@ namespace {
 // No file: they are written in C.
 constexpr std::string_view kBuiltIn = "<built-in>";
 
-// Raises nothing, whatever is in it: to raise may collect garbage, and so run Python. Surrogates
-// are what ValidUtf8 makes of them later.
-std::string TextOf(PyObject* text) {
-  PyObject* const bytes =
-      PyUnicode_Check(text) ? PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass") : nullptr;
-  if (bytes == nullptr) {
-    PyErr_Clear();
-    return "?";
+void AppendUtf8(std::string& out, Py_UCS4 character) {
+  const auto append = [&out](Py_UCS4 byte) { out.push_back(static_cast<char>(byte)); };
+  const auto append_bits_from = [&](int shift) { append(0x80 | (character >> shift & 0x3f)); };
+  if (character < 0x80) return append(character);
+  if (character < 0x800) {
+    append(0xc0 | character >> 6);
+    return append_bits_from(0);
   }
-  std::string copy(PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes)));
-  Py_DECREF(bytes);
+  if (character < 0x10000) {
+    append(0xe0 | character >> 12);
+  } else {
+    append(0xf0 | character >> 18);
+    append_bits_from(12);
+  }
+  append_bits_from(6);
+  append_bits_from(0);
+}
+
+// Raises nothing, whatever is in it, and makes no object. Surrogates are what ValidUtf8 makes of
+// them later.
+std::string TextOf(PyObject* text) {
+  std::string copy = "?";
+  if (!PyUnicode_Check(text)) return copy;
+#if PY_VERSION_HEX < 0x030C0000
+  if (PyUnicode_READY(text) != 0) {
+    PyErr_Clear();
+    return copy;
+  }
+#endif
+  copy.clear();
+  const auto kind = PyUnicode_KIND(text);
+  const void* const data = PyUnicode_DATA(text);
+  const Py_ssize_t length = PyUnicode_GET_LENGTH(text);
+  for (Py_ssize_t i = 0; i < length; ++i) AppendUtf8(copy, PyUnicode_READ(kind, data, i));
   return copy;
 }
 
@@ -46,19 +70,52 @@ trace::FunctionFacts FactsOfCode(PyObject* object) {
   return {TextOf(name), TextOf(code->co_filename), static_cast<uint32_t>(code->co_firstlineno)};
 }
 
+struct GiveBack {
+  void operator()(PyObject* object) const { Py_DECREF(object); }
+};
+using Owned = std::unique_ptr<PyObject, GiveBack>;
+
+// New references, or null. Without the interpreter's lock others may change either at any time.
+#ifdef Py_GIL_DISABLED
+PyObject* PathList() {
+  const Owned sys(PyImport_AddModuleRef("sys"));
+  return sys == nullptr ? nullptr : PyObject_GetAttrString(sys.get(), "path");
+}
+PyObject* ItemOf(PyObject* list, Py_ssize_t i) { return PyList_GetItemRef(list, i); }
+#else
+PyObject* PathList() {
+  PyObject* const list = PySys_GetObject("path");
+  Py_XINCREF(list);
+  return list;
+}
+PyObject* ItemOf(PyObject* list, Py_ssize_t i) {
+  if (i >= PyList_GET_SIZE(list)) return nullptr;
+  PyObject* const item = PyList_GET_ITEM(list, i);
+  Py_INCREF(item);
+  return item;
+}
+#endif
+
+// A script that is started as ./src/work.py has that in the name of its file.
+std::string Normalized(const std::string& file) {
+  return file.find("/.") == std::string::npos
+             ? file
+             : std::filesystem::path(file).lexically_normal().string();
+}
+
 // What the program has there now, where it is a list of texts, as seen from the root.
 std::vector<std::string> SysPath() {
   std::vector<std::string> path;
   std::error_code none;
   const std::filesystem::path here = std::filesystem::current_path(none);
-  PyObject* const list = PySys_GetObject("path");
-  if (list == nullptr || !PyList_Check(list)) return path;
-  PyObject* const copy = PyList_GetSlice(list, 0, PyList_GET_SIZE(list));
-  for (Py_ssize_t i = 0; copy != nullptr && i < PyList_GET_SIZE(copy); ++i) {
-    PyObject* const entry = PyList_GET_ITEM(copy, i);
-    if (PyUnicode_Check(entry)) path.push_back((here / TextOf(entry)).string());
+  const Owned list(PathList());
+  if (list == nullptr || !PyList_Check(list.get())) return path;
+  for (Py_ssize_t i = 0;; ++i) {
+    const Owned entry(ItemOf(list.get(), i));
+    if (entry == nullptr) break;
+    if (!PyUnicode_Check(entry.get())) continue;
+    path.push_back((here / TextOf(entry.get())).lexically_normal().string());
   }
-  Py_XDECREF(copy);
   PyErr_Clear();
   return path;
 }
@@ -171,6 +228,7 @@ bool Functions::IsKept(trace::Key key) {
 
 void Functions::Keep(trace::Key key, PyObject* object, PyObject* callable) {
   const HeldError held;
+  const NoCollection none_collects;
   auto facts = std::make_unique<const trace::FunctionFacts>(NameOfCallable(callable),
                                                             std::string(kBuiltIn), 0U);
   const std::scoped_lock lock(mutex_);
@@ -178,16 +236,17 @@ void Functions::Keep(trace::Key key, PyObject* object, PyObject* callable) {
   if (kept_.emplace(key, object).second) Py_XINCREF(object);
 }
 
-// What is asked of the interpreter is asked without the lock: that may run Python, which calls, and
-// be here again.
+// What is asked of the interpreter is asked without the lock: where it has none of its own another
+// thread may come first.
 bool Functions::Admits(trace::Key key) {
+  const NoCollection none_collects;
   // Those of C are kept before they are entered.
   auto* const code = static_cast<PyObject*>(const_cast<void*>(key));
   {
     const std::scoped_lock lock(mutex_);
     if (kept_.emplace(key, code).second) Py_INCREF(code);
     const auto known = admits_.find(key);
-    if (known != admits_.end() && !known->second) return false;
+    if (known != admits_.end()) return known->second;
   }
   thread_names_.Look();
   // Whoever loads them calls something new.
@@ -196,8 +255,8 @@ bool Functions::Admits(trace::Key key) {
   const HeldError held;
   const trace::FunctionFacts& facts = FactsOf(key);
   if (filter_.IsEmpty()) return true;
-  const trace::NamedFunction function{facts.name, facts.file,
-                                      trace::ModulesOf(facts.file, SysPath())};
+  const std::string file = Normalized(facts.file);
+  const trace::NamedFunction function{facts.name, file, trace::ModulesOf(file, SysPath())};
   const bool admits = filter_.Admits(function);
   const std::scoped_lock lock(mutex_);
   unused_.Look(function);

@@ -9,12 +9,14 @@
 
 #include "pyext/hooks/greenlets.h"
 #include "pyext/hooks/held_error.h"
+#include "pyext/hooks/no_collection.h"
 
 namespace pystrobe::hooks {
 
 Fed fed;
 
 std::vector<trace::RunningCall> RunningCalls(Innermost innermost) {
+  const NoCollection none_collects;  // for the sake of the trace that they are for
   std::vector<trace::RunningCall> running;
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
   bool passes = innermost == Innermost::kBegins;

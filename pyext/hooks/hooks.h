@@ -68,7 +68,7 @@ extern Fed fed;
 enum class Innermost : bool { kIsRunning, kBegins };
 
 /// Of the calling thread, as ThreadTrace::Begin has it: the calls that run, without that of an
-/// event that is about to begin. Up to 3.11 it may run finalizers.
+/// event that is about to begin. Runs no Python.
 std::vector<trace::RunningCall> RunningCalls(Innermost innermost);
 
 /// The calling thread's first event: nullptr where it cannot be traced.

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <new>
 #include <set>
 #include <string>
 
@@ -222,6 +223,7 @@ int OnEvent(PyObject*, PyFrameObject* frame, int what, PyObject* argument) {
       return 0;
   } else if (!with_builtins.load(std::memory_order_relaxed) &&
              state.load(std::memory_order_acquire) == State::kTells) {
+    if (trace::ThreadTrace* const trace = trace::current_trace) trace->NotePassedOver();
     return 0;
   }
   return OnAnyEvent(frame, what, argument);
@@ -324,7 +326,10 @@ PyObject* OnNewThread(PyObject*, PyObject* arguments) {
   if (!PyArg_UnpackTuple(arguments, "trace", 3, 3, &frame, &event, &argument)) return nullptr;
   if (state == State::kSilent) Py_RETURN_NONE;
   PyEval_SetProfile(&OnEvent, nullptr);
-  NoteHooked(PyThreadState_Get());
+  try {
+    NoteHooked(PyThreadState_Get());
+  } catch (const std::bad_alloc&) {  // that it was taken from this one later nobody will tell
+  }
   if (PyUnicode_CompareWithASCIIString(event, "call") == 0) {
     OnEvent(nullptr, reinterpret_cast<PyFrameObject*>(frame), PyTrace_CALL, nullptr);
   }

@@ -50,11 +50,11 @@ void Check(const std::string& engine, bool builtins) {
            engine == "monitoring" ? "sys.monitoring is there from Python 3.12 on"
                                   : "tracing by frame evaluation is for Python 3.9 to 3.11, and "
                                     "not for 3.11.0 to 3.11.3, which do not tell of each frame",
-           "Use engine=\"auto\"."});
+           "Use the engine \"auto\"."});
   }
   if (builtins && engine == "frame-eval") {
     Raise({ErrorCode::kInvalidArgument, "frame evaluation tells of no functions of C",
-           "Use engine=\"auto\", or leave builtins out."});
+           "Use the engine \"auto\", or leave builtins out."});
   }
 }
 
@@ -219,8 +219,12 @@ void CallTracer::Stop() {
   session_->Stop();
   hooks::fed = {};
   if (timeline_ != nullptr) {
-    const py::gil_scoped_release released;  // what is left to write may take long
-    if (auto written = timeline_->Stop(); !written) timeline_failure_ = written.error().message;
+    Result<void> written;
+    {
+      const py::gil_scoped_release released;  // what is left to write may take long
+      written = timeline_->Stop();
+    }
+    if (!written) timeline_failure_ = written.error().message;
   }
   runs_ = false;
 }

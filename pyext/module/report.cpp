@@ -73,7 +73,7 @@ py::dict QualityDict(const Quality& quality) {
       "native_cut"_a = quality.native_cut, "native_unfit"_a = quality.native_unfit,
       "left_out"_a = quality.left_out, "held_count"_a = quality.held_each.count(),
       "held_median_ns"_a = quality.held_each.Median(),
-      "held_p99_ns"_a = quality.held_each.Quantile(0.99),
+      "held_p99_ns"_a = quality.held_each.Quantile(0.99), "uncounted"_a = quality.uncounted,
       "timeline_failure"_a = ToStr(quality.timeline_failure),
       "timeline_end_ns"_a = quality.timeline_end_ns);
 }

@@ -134,6 +134,9 @@ class Quality:
     #: took. To 6.25 %. None where held_count is 0
     held_median_ns: int | None
     held_p99_ns: int | None  #: 99 % of them took no longer
+    #: of traced calls, what hooks were told of besides, each time with its end: a generator's steps
+    #: after the first, functions that are left out, functions of C; in held_ns as calls are
+    uncounted: int
     #: why a timeline ends before the calls do, all of which are counted; empty: it does not
     timeline_failure: str
     timeline_end_ns: int  #: until when it tells of them then, since the start

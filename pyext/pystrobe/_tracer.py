@@ -240,7 +240,13 @@ class Tracer:
     def trouble(self) -> str:
         """What is missing and why, where something is: calls, where somebody took the hooks away
         meanwhile; the end of a timeline, where there was no room for it."""
-        return str(self._tracer.facts()["trouble"])
+        trouble = self._tracer.facts()["trouble"]
+        if self._timeline and not trouble:
+            # There may be no room for what is left to write.
+            with contextlib.suppress(Error, MemoryError):
+                self._recorded(None)
+            trouble = self._tracer.facts()["trouble"]
+        return str(trouble)
 
     @property
     def cpu_clock(self) -> str:
@@ -263,8 +269,9 @@ class Tracer:
         :param corrected: take what the tracing itself cost, about, off the times of the functions
             themselves: :attr:`ns_per_call`, by the calls of each and the calls that it made. The
             times with all that a function called stay as they were, and so does what calls cost
-            that were left out. With ``"setprofile"`` on 3.10
-            and 3.11, which slows every instruction down, that is less than it cost.
+            that were left out, those of functions of C, and a generator's further steps. With
+            ``"setprofile"`` on 3.10 and 3.11, which slows every instruction down, that is less than
+            it cost.
         """
         order = ("self_cpu" if self._clock == "cpu" else "self") if sort is None else sort
         if self._clock == "wall" and order in ("self_cpu", "total_cpu"):
@@ -358,7 +365,8 @@ def _patterns(option: str, patterns: Iterable[str]) -> list[tuple[str, str]]:
         )
     found = list(patterns)
     for pattern in found:
-        if not isinstance(pattern, str) or not pattern or not is_utf8(pattern):
+        is_text = isinstance(pattern, str) and is_utf8(pattern)
+        if not is_text or not pattern or "\0" in pattern:
             raise InvalidArgumentError(
                 f"a pattern of {option} is {pattern!r}", "a text that is not empty, in UTF-8"
             )

@@ -30,6 +30,7 @@ it, it ends before it begins if it cannot be sampled or traced.)
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 import warnings
@@ -211,7 +212,8 @@ def _begin() -> None:
         _tell(str(error))
         if fd is not None:
             # Whoever lent the file shares its position, and need not guess why it is empty.
-            os.lseek(fd, 1, os.SEEK_SET)
+            with contextlib.suppress(OSError):
+                os.lseek(fd, 1, os.SEEK_SET)
             # It was started for this alone, and has done nothing yet.
             os._exit(1)
         return

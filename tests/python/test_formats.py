@@ -307,6 +307,7 @@ def test_the_schema_knows_every_field(
     in_python_only = {"frame"}
     where_work_is_recorded_only = {"stream"}
     where_threads_were_held_only = {"held_count", "held_median_ns", "held_p99_ns"}
+    where_a_timeline_was_not_kept_only = {"timeline_failure", "timeline_end_ns"}
     not_of_all = (
         with_c_functions_only
         | with_cpu_time_only
@@ -317,6 +318,7 @@ def test_the_schema_knows_every_field(
         | in_python_only
         | where_work_is_recorded_only
         | where_threads_were_held_only
+        | where_a_timeline_was_not_kept_only
     )
 
     def close(schema: Any) -> Any:

@@ -255,7 +255,7 @@ def test_a_program_that_cannot_be_traced_as_asked_does_not_begin(
     done = pystrobe.run("trace", "--python", sys.executable, "--engine", other, str(program))
     assert done.code != 0
     assert done.out == ""
-    assert 'Use engine="auto".' in done.err
+    assert 'Use the engine "auto".' in done.err
     assert "nothing was recorded" not in done.err, "that it was told why is enough"
 
 

@@ -329,7 +329,7 @@ def test_a_full_disk_ends_the_timeline_and_not_the_program(
     script = tmp_path / "program.py"
     script.write_text(
         "import random\ndef step(i): return i\n"
-        "for i in range(400_000): step(i + random.getrandbits(i % 7 + 1))\nprint('done')\n"
+        "for i in range(2_000_000): step(i + random.getrandbits(i % 7 + 1))\nprint('done')\n"
     )
     options = ("trace", "--python", sys.executable, "--timeline", "--no-stdlib")
     with small_disk(tmp_path / "small", "256k") as disk:
@@ -337,20 +337,27 @@ def test_a_full_disk_ends_the_timeline_and_not_the_program(
         report = pystrobe.succeed("report", str(disk / "x.strobe"), "-f", "json").out
         recording = shutil.copy(disk / "x.strobe", tmp_path)
     names = Counter(e["name"] for e in as_events(pystrobe, Path(recording)))
+    part = pystrobe.succeed("report", recording, "--since", "5ms", "--until", "99", "-f", "json")
+    end_ns = json.loads(part.out)["quality"]["timeline_end_ns"]
+    assert json.loads(part.out)["range"]["until_ns"] == end_ns
+    assert json.loads(part.out)["range"]["calls_going_on"] >= 1, "the module's own"
+    late = pystrobe.run("report", recording, "--since", f"{end_ns / 1e9 + 0.001:.6f}")
+    assert late.code == 1
+    assert "No space left" in late.err
     assert finished.code == 0
     assert finished.out.startswith("done")
     assert "the timeline ends early" in finished.err
     assert "No space left" in finished.err
     assert "what could be kept" not in finished.err
-    assert re.search(r"^ +400,000 .* step ", finished.err, re.MULTILINE)
-    assert "every call of Python traced, 400," in finished.err
+    assert re.search(r"^ +2,000,000 .* step ", finished.err, re.MULTILINE)
+    assert "every call of Python traced, 2,000," in finished.err
     quality = json.loads(report)["quality"]
     assert quality["complete"]
-    assert 400_001 <= quality["taken"] < 401_000
+    assert 2_000_001 <= quality["taken"] < 2_001_000
     assert "No space left" in quality["timeline_failure"]
     assert 0 < quality["timeline_end_ns"] < quality["duration_ns"]
     assert names["<module>"] == 1
-    assert 10_000 < names["step"] < 400_000
+    assert 10_000 < names["step"] < 2_000_000
 
 
 @ROOT_ONLY
@@ -359,7 +366,7 @@ def test_a_tracer_tells_that_its_timeline_ends_early(tmp_path: Path) -> None:
 import sys, pystrobe
 def step(i): return i
 with pystrobe.Tracer(timeline=True) as tracer:
-    for i in range(400_000): step(i)
+    for i in range(2_000_000): step(i)
 print(tracer.trouble, tracer.call_counts()["3:step"], sep="\\n")
 profile = tracer.profile()
 print(profile.report().quality.timeline_failure == tracer.trouble.partition(": ")[2])
@@ -382,10 +389,10 @@ except pystrobe.Error as error:
             )
         lines = done.stdout.splitlines()
         assert re.match("the timeline ends early: .*No space left on device$", lines[0])
-        assert lines[1:3] == ["400000", "True"]
+        assert lines[1:3] == ["2000000", "True"]
         said.append(lines[3:])
     assert said[0] == []
-    assert 10_000 < path.read_text().count('"name":"step"') < 400_000
+    assert 10_000 < path.read_text().count('"name":"step"') < 2_000_000
     assert re.search("could not be kept: .*No space left", said[1][0])
     assert "TMPDIR" in "".join(said[1])
 

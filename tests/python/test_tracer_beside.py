@@ -45,7 +45,7 @@ print(json.dumps([error, tracer.engine, sum(tracer.call_counts().values()),
         by=way.by,
     )
     assert "tool ids for profilers are taken: tool 3, tool 4, tool 2" in error
-    assert 'engine="setprofile"' in error
+    assert 'the engine "setprofile"' in error
     assert (engine, calls) == ("PyEval_SetProfile", 1)
     assert holders == [f"tool {tool}" for tool in ids]
 
@@ -315,6 +315,6 @@ print(json.dumps([first, refused, second, third]))
     first, refused, second, third = said  # type: ignore[misc]
     assert first == [177, True, "another frame evaluator was set meanwhile: calls may be missing"]
     assert "another frame evaluator was set over that of an earlier trace" in refused
-    assert 'engine="setprofile"' in refused
+    assert 'the engine "setprofile"' in refused
     assert second == [177, True, ""]
     assert third == 177

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from call_tracing import (
@@ -306,8 +307,71 @@ with tempfile.TemporaryDirectory() as directory:
 """,
     )
     left_out = "what the patterns leave out is its caller's"
+    fits = f"{left_out}; no function that was seen fits"
     assert said == [
-        f"{left_out}; nothing that was called fits 'nosuch.*'",
-        f"{left_out}; nothing that was called fits 'wrok' or 'a' or 'b' or 2 more of the patterns",
+        f"{fits} 'nosuch.*'",
+        f"{fits} 'wrok' or 'a' or 'b' or 2 more of the patterns",
         left_out,
     ]
+
+
+def test_a_file_is_what_it_is_by_whatever_way(tmp_path: Path) -> None:
+    """As scripts are that are started from a directory above."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "we[ird].py").write_text("def odd(): pass\nodd()\n")
+    (tmp_path / "src" / "app.py").write_text("def work(): pass\nwork()\n")
+    code = """
+import runpy, sys, pystrobe
+def calls(script, **options):
+    with pystrobe.Tracer(**options) as tracer:
+        runpy.run_path(script)
+    return [tracer.call_counts().get(f"1:{name}", 0) for name in ("work", "odd")]
+here = sys.argv[1]
+print(calls(f"{here}/./src/app.py", include=["./src"]),
+      calls(f"{here}/src/../src/app.py", include=["src/app.py"]),
+      calls(f"{here}/src/app.py", include=["./src/../src/"]),
+      calls(f"{here}/./src/app.py", exclude=["./src"]),
+      calls(f"{here}/we[ird].py", include=["we[ird].py"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[1, 0] [1, 0] [1, 0] [0, 0] [0, 1]\n"
+
+
+@each_engine
+def test_what_hooks_are_told_of_and_is_not_counted_is_in_the_cost(way: Way) -> None:
+    said = told(
+        way,
+        """
+def leaf(): pass
+def steps(n):
+    for i in range(n): yield i
+def quality(work, **options):
+    tracer = traced(work, **options)
+    found = tracer.profile().report().quality
+    return found.uncounted, found.held_ns / tracer.ns_per_call
+def calls_of_c():
+    for _ in range(10_000): len("")
+def calls():
+    for _ in range(10_000): leaf()
+print(json.dumps([quality(lambda: collections.deque(steps(10_000), 0)), quality(calls_of_c),
+                  quality(calls, exclude=["leaf"]), quality(calls)]))
+""",
+    )
+    few = 100
+    for (uncounted, cost), least in zip(
+        said,
+        [
+            10_000,
+            10_000 if way.engine == "setprofile" else 0,
+            10_000 if way.engine != "monitoring" else 0,
+            0,
+        ],
+    ):
+        assert least <= uncounted < least + few
+        assert cost >= least

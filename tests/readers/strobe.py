@@ -124,6 +124,8 @@ class Reader:
         self.native = [0, 0]
         self.left_out = 0
         self.held_each: Counter[int] = Counter()
+        self.timeline_failure = ""
+        self.timeline_end = self.uncounted = 0
         self.complete = False
         self.last_new_callee = 0
         self.callees: dict[int, list[int]] = {}
@@ -261,6 +263,9 @@ class Reader:
             for _ in range(column.varint()):
                 bucket += 1 + column.varint()
                 self.held_each[bucket] += column.varint()
+        if column.more():
+            self.timeline_failure = column.take(column.varint()).decode()
+            self.timeline_end, self.uncounted = column.zigzag(), column.varint()
 
     def read_definitions(self, columns: list[In]) -> None:
         while columns[STRING_LENGTHS].more():
@@ -419,6 +424,10 @@ class Reader:
             out.append(f"quality native cut {self.native[0]} unfit {self.native[1]}")
         if self.left_out:
             out.append(f"quality left out {self.left_out}")
+        if self.uncounted:
+            out.append(f"quality uncounted {self.uncounted}")
+        if self.timeline_failure:
+            out.append(f"quality timeline until {self.timeline_end}: {self.timeline_failure}")
         for bucket, times in sorted(self.held_each.items()):
             out.append(f"quality held bucket {bucket} times {times}")
         return out

@@ -295,5 +295,29 @@ TEST_F(CallsOnAFullDisk, AreNotThereWhereNothingIs) {
   EXPECT_EQ((*file)->quality().timeline_end_ns, 0);
 }
 
+// One that waits in a call hands over late what it did before.
+TEST_F(CallsOnAFullDisk, AreWholeUpToTheEarliestThatIsNotKept) {
+  const ThreadIndex late = MakeThread(tables_, 101, "");
+  const StackId stack = tables_.Push(kEmptyStack, MakeFrame(tables_, {"late"}));
+  const std::vector<CallEvent> calls = {{1'000, stack}, {2'000, kEmptyStack}};
+  for (const bool is_kept : {true, false}) {
+    ScopedFd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    const int file = fd.get();
+    Recorder recorder(std::move(fd), "test", stop_);
+    ASSERT_TRUE(recorder.Begin({.timeline = true}));
+    Append(recorder, 14, true);
+    EXPECT_TRUE(!is_kept || recorder.AppendCalls(tables_, late, calls).has_value());
+    Fill(file);
+    Append(recorder, 20, false);
+    EXPECT_FALSE(!is_kept && recorder.AppendCalls(tables_, late, calls).has_value());
+    ASSERT_TRUE(recorder.Append(tables_, {}, {}));
+    ASSERT_TRUE(recorder.Finish(tables_, {}));
+    const auto read = StrobeFile::Open(recorder.TakeFd(), "test");
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ((*read)->quality().timeline_end_ns, 1'000);
+    EXPECT_EQ(ReadCalls(**read)[late].size(), 0U);
+  }
+}
+
 }  // namespace
 }  // namespace pystrobe::store

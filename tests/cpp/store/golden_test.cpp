@@ -78,6 +78,7 @@ struct GoldenRecording {
     }
     quality_.timeline_failure = "writing a.strobe: No space left on device";
     quality_.timeline_end_ns = 3'999'999'999;
+    quality_.uncounted = 123'456;
     quality_.complete = true;
     return sink.Finish(tables_, quality_);
   }

@@ -47,6 +47,7 @@ inline std::string ToText(const Quality& q) {
     text += fmt::format("quality native cut {} unfit {}\n", q.native_cut, q.native_unfit);
   }
   if (q.left_out != 0) text += fmt::format("quality left out {}\n", q.left_out);
+  if (q.uncounted != 0) text += fmt::format("quality uncounted {}\n", q.uncounted);
   if (!q.timeline_failure.empty()) {
     text += fmt::format("quality timeline until {}: {}\n", q.timeline_end_ns, q.timeline_failure);
   }

@@ -280,7 +280,8 @@ TEST(CallStream, AFileThatFailsEndsTheTimelineAndNotTheProgram) {
   const auto stopped = streamed.Stop();
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().message, "the disk is full");
-  EXPECT_LE(full.taken, CallChunk::kMostWords);
+  // Of each chunk that comes later it is told when that begins.
+  EXPECT_LE(full.taken, CallChunk::kMostWords + 200);
   EXPECT_EQ(trace.tree().root().first_child->calls, 100 * CallChunk::kMostWords);
 }
 

@@ -16,10 +16,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-void Call(TraceSession& session, Key key) {
+void MayCall(TraceSession& session, Key key) {
   ThreadTrace* trace = current_trace != nullptr ? current_trace : session.BeginThread({});
+  if (trace == nullptr) return;
   trace->Enter(key);
   trace->Leave(key);
+}
+
+void Call(TraceSession& session, Key key) {
+  MayCall(session, key);
+  ASSERT_NE(current_trace, nullptr);
 }
 
 uint64_t CallsOf(const ThreadTrace& trace) {
@@ -45,6 +51,34 @@ TEST(TraceSession, EachThreadHasATraceOfItsOwn) {
   for (const auto& trace : session.threads()) calls += CallsOf(*trace);
   EXPECT_EQ(calls, 1U + 1 + 2 + 3 + 4);
   EXPECT_EQ(current_trace, nullptr);
+}
+
+// As a library does that gives an object of Python back when its thread has ended.
+TEST(TraceSession, WhatAThreadCallsAsItGoesAwayIsNotTraced) {
+  AllKeys watch;
+  TraceSession session({}, watch);
+  static TraceSession* traced = nullptr;
+  traced = &session;
+  pthread_key_t key{};
+  ASSERT_EQ(pthread_key_create(&key, [](void*) { MayCall(*traced, KeyOf(1)); }), 0);
+  // Larger than what is kept of ended threads, so that its memory goes.
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, size_t{64} << 20);
+  pthread_t thread{};
+  const auto run = [](void* of_thread) -> void* {
+    pthread_setspecific(*static_cast<pthread_key_t*>(of_thread), of_thread);
+    Call(*traced, KeyOf(0));
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, &key), 0);
+  pthread_attr_destroy(&attributes);
+  pthread_join(thread, nullptr);
+  pthread_key_delete(key);
+  session.Stop();
+  ASSERT_EQ(session.threads().size(), 1U);
+  EXPECT_EQ(CallsOf(*session.threads().front()), 1U);
+  EXPECT_EQ(session.refused_threads(), 0U);
 }
 
 TEST(TraceSession, AThreadThatEndedHasItsOwnEnd) {

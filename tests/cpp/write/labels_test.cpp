@@ -369,7 +369,13 @@ TEST(QualityLine, OfTracedCallsHasTheirCostByEitherTime) {
                        "of their CPU time"));
   EXPECT_THAT(QualityLine(metadata, OfCallsThatTook(1ms, 8ms, 8ms)),
               EndsWith("1.00 ms or 12.5 % of the threads' time"));
-  // Waited for, not worked.
+  Quality of_more = OfCallsThatTook(3ms, 8ms, 8ms);
+  of_more.uncounted = 2000;
+  EXPECT_THAT(QualityLine(metadata, of_more),
+              EndsWith("; that took about 1.00 us a call, with 2,000 that are not counted (of "
+                       "functions left out or of C, or a generator's steps) 3.00 ms or 37.5 % of "
+                       "the threads' time"));
+  // An estimate may come to more than there is.
   EXPECT_THAT(QualityLine(metadata, OfCallsThatTook(4ms, 8ms, 2ms)),
               EndsWith("4.00 ms or 50.0 % of the threads' time"));
 }
@@ -381,8 +387,8 @@ TEST(QualityLine, OfATimelineThatEndsTellsWhen) {
   quality.timeline_failure = "writing a.strobe: No space left on device";
   quality.timeline_end_ns = 12'300'000;
   EXPECT_EQ(QualityLine(metadata, quality),
-            "every call of Python traced, 1,000 calls, by sys.monitoring; the timeline ends after "
-            "12.3 ms: writing a.strobe: No space left on device");
+            "every call of Python traced, 1,000 calls, by sys.monitoring; the timeline is whole "
+            "up to 12.3 ms and ends then: writing a.strobe: No space left on device");
   quality.timeline_end_ns = 0;
   EXPECT_THAT(QualityLine(metadata, quality),
               EndsWith("; there is no timeline: writing a.strobe: No space left on device"));
