@@ -140,7 +140,9 @@ bool RecordingSession::SecureLent() {
 
 std::optional<RecordingSession::Made> RecordingSession::TakeRecording() {
   if (lent_.valid()) {
-    if (SecureLent()) return Made{std::move(lent_)};
+    struct stat status{};
+    const bool has_any = fstat(lent_.get(), &status) == 0 && status.st_size > 0;
+    if (SecureLent() && has_any) return Made{std::move(lent_)};
     const bool has_said_why = lseek(lent_.get(), 0, SEEK_CUR) != 0;
     if (!has_said_why) {
       PrintError({ErrorCode::kNotPython, "nothing was recorded inside the program", lent_cure_});

@@ -39,6 +39,12 @@ Contents Measure(const ScopedFd& fd, const std::string& name) {
   return contents;
 }
 
+bool HasSomeCalls(const StrobeFile& file) {
+  bool has_some = false;
+  const auto read = file.ForEachCall([&](ThreadIndex, auto) { has_some = true; });
+  return has_some || !read;
+}
+
 }  // namespace
 
 Result<ScopedFd> CreateMemoryFile() {
@@ -91,7 +97,7 @@ Result<void> Recorder::BeginFile() {
 Result<int> Recorder::BeginMemory(const Error& error) {
   failure_ = error;
   stop_ = true;
-  if (std::exchange(metadata_.timeline, false)) whole_ = false;
+  metadata_.timeline = false;
   auto memory = CreateMemoryFile();
   if (!memory) return std::unexpected(error);
   const int fd = memory->get();
@@ -208,6 +214,7 @@ Result<void> Recorder::CopyToMemory(const Tables& tables, const Quality& so_far)
   };
   const auto file = OpenAgain(full_, name_);
   if (!file && recent_begin_ > 0) whole_ = false;
+  if (had_timeline_ && (!file || HasSomeCalls(**file))) whole_ = false;
   if (file) {
     auto read = (*file)->ForEachSample([&](const Sample& sample) {
       ++copied;

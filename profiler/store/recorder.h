@@ -58,8 +58,8 @@ class Recorder final : public TimelineSink {
   /// timeline there, as its quality tells.
   const std::optional<Error>& failure() const { return failure_; }
 
-  /// All that was accepted is there, but for what the quality tells to be missing of a timeline:
-  /// false where memory did not take it either, or not a timeline.
+  /// All that was accepted is there, but for calls of a timeline that no file took, as the quality
+  /// tells: false where memory did not take it either, or a file has calls that are not there.
   bool whole() const { return whole_; }
 
   /// Ends the writing and gives the descriptor of the whole recording: the file's own, or that of

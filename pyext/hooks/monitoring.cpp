@@ -263,7 +263,8 @@ class MonitoringHooks final : public Hooks {
       tool_ = tool;
       return {};
     }
-    return FailWithHint(ErrorCode::kUnsupported, "End one of them, or use the engine \"setprofile\".",
+    return FailWithHint(ErrorCode::kUnsupported,
+                        "End one of them, or use the engine \"setprofile\".",
                         "all of sys.monitoring's tool ids for profilers are taken: {}", holders);
   }
 

@@ -357,6 +357,9 @@ class Profiler:
 
     _MOVED = "sampling ended early"  # where there is _moved_because
 
+    def _note_kept(self) -> None:
+        """All of it is elsewhere; what its file has, until it was full, is of use as it is."""
+
     def _finish(self) -> _core.Recording | None:
         """``None``: it does not run, or nothing was being recorded."""
         global _running

@@ -346,6 +346,11 @@ class Tracer:
     _whole = True  # all of it is in what was made
     _timeline_failure = ""  # why that has no timeline to its end
 
+    def _note_kept(self) -> None:
+        """All of it is elsewhere, so that no report is to be made of what its file has."""
+        if self._whole and self._file is not None:
+            self._file.empty()
+
     def _finish(self) -> _core.Recording | None:
         """``None``: it does not run."""
         if _running is not self:
@@ -428,6 +433,13 @@ class _LentFile:
     def _identity(self) -> tuple[int, int]:
         status = os.fstat(self._fd)
         return status.st_dev, status.st_ino
+
+    def empty(self) -> None:
+        """Whoever lent it shares its position, which tells that the program has said why."""
+        descriptor = self.descriptor()
+        if descriptor is not None:
+            os.ftruncate(descriptor, 0)
+            os.lseek(descriptor, 1, os.SEEK_SET)
 
     def descriptor(self) -> int | None:
         """``None``: it is not ours any more."""

@@ -326,7 +326,13 @@ def test_a_program_that_leaves_at_once_is_told_to_leave_no_trace(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
-def test_a_trace_is_not_lost_on_a_full_disk(pystrobe: Pystrobe, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [((), "nothing recorded is lost"), (("--timeline",), "all but the timeline is in")],
+)
+def test_a_trace_is_not_lost_on_a_full_disk(
+    pystrobe: Pystrobe, tmp_path: Path, options: tuple[str, ...], told: str
+) -> None:
     temporary, program = tmp_path / "temporary", tmp_path / "many.py"
     temporary.mkdir()
     program.write_text(
@@ -339,7 +345,7 @@ def test_a_trace_is_not_lost_on_a_full_disk(pystrobe: Pystrobe, tmp_path: Path) 
         done = subprocess.run(
             [
                 *(str(pystrobe.executable), "trace", "--python", sys.executable),
-                *("-o", f"{disk}/a.strobe", str(program)),
+                *("-o", f"{disk}/a.strobe", *options, str(program)),
             ],
             capture_output=True,
             text=True,
@@ -348,6 +354,9 @@ def test_a_trace_is_not_lost_on_a_full_disk(pystrobe: Pystrobe, tmp_path: Path) 
         )
     assert done.returncode == 0, done.stderr
     assert "the trace could not be written" in done.stderr
+    assert told in done.stderr
+    assert "Nothing was called" not in done.stderr
+    assert "wrote" not in done.stderr
     (kept,) = temporary.glob("pystrobe-*.strobe")
     assert "function1999" in pystrobe.run("report", str(kept), "-f", "collapsed").out
 

@@ -284,11 +284,15 @@ def test_a_cpp_program_in_a_page(
     files = {f.file for f in below if f.name.startswith("particles::")}
     assert files == {str(TARGETS / "particles.cpp")}
     called_back = [s for s in stacks if s.frames and s.frames[-1].name == "remember"]
-    assert called_back
-    for stack in called_back:
+    through = [s for s in called_back if any("Observe" in frame.name for frame in s.frames)]
+    assert through
+    for stack in through:
         names = [frame.name for frame in stack.frames]
         observe = names.index("particles::System<double>::Observe")
         assert names.index("simulate") < observe < names.index("remember")
+    quality = recorded.json()["quality"]
+    told = quality["native_cut"] + quality["native_unfit"]
+    assert sum(s.samples for s in called_back) - sum(s.samples for s in through) <= told
 
     page.open(html)
     set_query(page, "System<double>::Energy")
