@@ -317,6 +317,7 @@ def trial(count):
     goes = threading.Event()
     def work():
         goes.wait()
+        kept = [[] for _ in range(200)]  # so that none is at hand that was given back
         slow = Slow()
         slow.itself = slow
         del slow
@@ -326,8 +327,8 @@ def trial(count):
         gc.disable()
         stops.set()
         for _ in range(100): fresh()
-    stops.clear()
     gc.collect()
+    stops.clear()
     thread = threading.Thread(target=work)
     thread.start()
     with pystrobe.Tracer(engine=ENGINE, exclude=["nosuch*"]) as tracer:
