@@ -13,11 +13,14 @@
 #include <cwchar>
 #include <memory>
 #include <new>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "gpu/name_table.h"
 #include "gpu/nvtx_ranges.h"
+#include "profiler/base/utf8.h"
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     NvtxGetExportTableFunc_t get_table);
@@ -49,36 +52,12 @@ Handle ToHandle(uint32_t number) {
   return reinterpret_cast<Handle>(uintptr_t{number});
 }
 
-void AppendUtf8(std::string& text, char32_t c) {
-  const auto put = [&](char32_t byte) { text.push_back(static_cast<char>(byte)); };
-  const auto tail = [&](int shift) { put(0x80 | (c >> shift & 0x3F)); };
-  const bool is_character = c < 0x110000 && (c < 0xD800 || c >= 0xE000);
-  if (!is_character) c = 0xFFFD;
-  if (c < 0x80) {
-    put(c);
-  } else if (c < 0x800) {
-    put(0xC0 | c >> 6);
-    tail(0);
-  } else if (c < 0x10000) {
-    put(0xE0 | c >> 12);
-    tail(6);
-    tail(0);
-  } else {
-    put(0xF0 | c >> 18);
-    tail(12);
-    tail(6);
-    tail(0);
-  }
-}
-
 // Throws std::bad_alloc.
 std::string ToUtf8(const wchar_t* text) {
-  std::string converted;
-  if (text == nullptr) return converted;
-  for (; *text != 0 && converted.size() <= RangeNodes::kMaxName; ++text) {
-    AppendUtf8(converted, static_cast<char32_t>(*text));
-  }
-  return converted;
+  if (text == nullptr) return "";
+  // No more of it is kept.
+  const std::span characters(text, wcsnlen(text, RangeNodes::kMaxName + 1));
+  return pystrobe::ToUtf8(std::as_bytes(characters), sizeof(wchar_t));
 }
 
 std::string_view NameOf(const char* text) {

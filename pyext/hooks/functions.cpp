@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <new>
 #include <string>
@@ -12,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "profiler/base/utf8.h"
 #include "pyext/hooks/greenlets.h"
 #include "pyext/hooks/held_error.h"
 #include "pyext/hooks/hooks.h"
@@ -23,41 +26,19 @@ namespace {
 // No file: they are written in C.
 constexpr std::string_view kBuiltIn = "<built-in>";
 
-void AppendUtf8(std::string& out, Py_UCS4 character) {
-  const auto append = [&out](Py_UCS4 byte) { out.push_back(static_cast<char>(byte)); };
-  const auto append_bits_from = [&](int shift) { append(0x80 | (character >> shift & 0x3f)); };
-  if (character < 0x80) return append(character);
-  if (character < 0x800) {
-    append(0xc0 | character >> 6);
-    return append_bits_from(0);
-  }
-  if (character < 0x10000) {
-    append(0xe0 | character >> 12);
-  } else {
-    append(0xf0 | character >> 18);
-    append_bits_from(12);
-  }
-  append_bits_from(6);
-  append_bits_from(0);
-}
-
-// Raises nothing, whatever is in it, and makes no object. Surrogates are what ValidUtf8 makes of
-// them later.
+// Raises nothing, whatever is in it, and makes no object.
 std::string TextOf(PyObject* text) {
-  std::string copy = "?";
-  if (!PyUnicode_Check(text)) return copy;
+  if (!PyUnicode_Check(text)) return "?";
 #if PY_VERSION_HEX < 0x030C0000
   if (PyUnicode_READY(text) != 0) {
     PyErr_Clear();
-    return copy;
+    return "?";
   }
 #endif
-  copy.clear();
-  const auto kind = PyUnicode_KIND(text);
-  const void* const data = PyUnicode_DATA(text);
-  const Py_ssize_t length = PyUnicode_GET_LENGTH(text);
-  for (Py_ssize_t i = 0; i < length; ++i) AppendUtf8(copy, PyUnicode_READ(kind, data, i));
-  return copy;
+  const auto width = static_cast<uint32_t>(PyUnicode_KIND(text));
+  const auto length = static_cast<size_t>(PyUnicode_GET_LENGTH(text));
+  const auto* const data = static_cast<const std::byte*>(PyUnicode_DATA(text));
+  return ToUtf8({data, length * width}, width);
 }
 
 trace::FunctionFacts FactsOfCode(PyObject* object) {

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "profiler/base/ascii.h"
-#include "sampler/pyabi/unicode.h"
+#include "profiler/base/utf8.h"
 
 // What abi::__cxa_demangle is made of, in GCC's libsupc++: hands over a name piece by piece. No
 // header declares it.
@@ -198,7 +198,7 @@ std::optional<RustPart> NumberedCharacter(std::string_view text) {
   const auto [stop, error] = std::from_chars(digits.begin(), digits.end(), number, 16);
   const bool is_control = number < 0x20 || (number >= 0x7f && number < 0xa0);
   if (error != std::errc() || stop != digits.end() || is_control) return std::nullopt;
-  return RustPart{pyabi::ToUtf8(std::as_bytes(std::span(&number, 1)), sizeof number), end + 1};
+  return RustPart{ToUtf8(std::as_bytes(std::span(&number, 1)), sizeof number), end + 1};
 }
 
 RustPart FirstOf(std::string_view text) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "profiler/base/utf8.h"
 #include "sampler/pyabi/bytes.h"
 #include "sampler/pyabi/line_table.h"
 #include "sampler/pyabi/unicode.h"

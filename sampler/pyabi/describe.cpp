@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "profiler/base/utf8.h"
 #include "sampler/pyabi/bytes.h"
 #include "sampler/pyabi/code.h"
 #include "sampler/pyabi/dict.h"

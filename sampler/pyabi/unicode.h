@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of a str, and characters as UTF-8. [any thread]
+// The parts of a str. [any thread]
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 
 #include "sampler/pyabi/layout.h"
 #include "sampler/pyabi/memory.h"
@@ -30,9 +29,5 @@ std::optional<StringHead> ParseStringHead(const Layout& layout, std::span<const 
 
 /// Where the characters of the str at `object` are; 0 when that cannot be read.
 Address CharactersOf(const Memory& memory, Address object, const StringHead& head);
-
-/// Characters of `width` bytes as UTF-8. What is no character (a lone surrogate, a number beyond
-/// Unicode) becomes U+FFFD.
-std::string ToUtf8(std::span<const std::byte> characters, uint32_t width);
 
 }  // namespace pystrobe::pyabi
