@@ -126,11 +126,12 @@ std::vector<ThreadProfile> Folder::TakeThreads() {
 Result<void> CutToTimeline(const Quality& quality, FoldOptions& options) {
   if (quality.timeline_failure.empty()) return {};
   if (options.since_ns >= quality.timeline_end_ns) {
-    return Fail(ErrorCode::kInvalidArgument,
-                "the range begins at {:.3f} s, but the timeline of the calls is whole up to {:.3f} "
-                "s only: {}",
-                Seconds(options.since_ns), Seconds(quality.timeline_end_ns),
-                quality.timeline_failure);
+    return FailWithHint(
+        ErrorCode::kInvalidArgument,
+        "Let the range begin before that, or trace the program again where there is room.",
+        "the range begins at {:.3f} s, but the timeline of the calls is whole up to {:.3f} s only: "
+        "{}",
+        Seconds(options.since_ns), Seconds(quality.timeline_end_ns), quality.timeline_failure);
   }
   options.until_ns =
       std::min(options.until_ns.value_or(quality.timeline_end_ns), quality.timeline_end_ns);
@@ -142,7 +143,6 @@ Result<void> FoldCalls(const RecordingSource& recording, const FoldOptions& opti
                        CallsOfPart& part) {
   TimeRange range{.since_ns = options.since_ns};
   if (options.until_ns) range.until_ns = *options.until_ns;
-  range.is_cut = !recording.quality().timeline_failure.empty();
   return ForEachSampleOfCalls(
       recording, range, [&folder](const Sample& sample) { folder.Add(sample); },
       [&](const Span& span, bool begins) {

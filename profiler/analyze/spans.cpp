@@ -34,8 +34,9 @@ class OpenCalls {
     }
   }
 
-  void EndRange(Visitor visit) {
-    if (range_.is_cut && !is_over_) {
+  /// `goes_on`: what is open was, at the end of the range, though no more is told of it.
+  void EndRange(bool goes_on, Visitor visit) {
+    if (goes_on && !is_over_) {
       if (!is_in_) ShowOpen(visit);
       is_over_ = true;
       last_ns_ = range_.until_ns;
@@ -85,9 +86,7 @@ class OpenCalls {
 }  // namespace
 
 TimeRange RangeOf(const Profile& profile) {
-  if (!profile.part) return {};
-  const bool is_cut = !profile.recording->quality().timeline_failure.empty();
-  return {profile.since_ns, profile.until_ns, is_cut};
+  return profile.part ? TimeRange{profile.since_ns, profile.until_ns} : TimeRange{};
 }
 
 Result<void> ForEachEdge(const RecordingSource& recording, OpenCalls::Visitor visit,
@@ -102,7 +101,10 @@ Result<void> ForEachEdge(const RecordingSource& recording, OpenCalls::Visitor vi
     for (const CallEvent& call : calls) threads[ToIndex(thread)].Go(call, visit);
   });
   if (!read) return read;
-  for (OpenCalls& thread : threads) thread.EndRange(visit);
+  // Of a part where the timeline is whole, which ends before the calls do.
+  const bool goes_on =
+      !recording.quality().timeline_failure.empty() && range.until_ns != TimeRange{}.until_ns;
+  for (OpenCalls& thread : threads) thread.EndRange(goes_on, visit);
   return {};
 }
 

@@ -27,9 +27,6 @@ struct Span {
 struct TimeRange {
   int64_t since_ns = 0;
   int64_t until_ns = std::numeric_limits<int64_t>::max();
-  /// All calls up to until_ns are known, but not when each thread's ended that had not until then:
-  /// these go on after the range.
-  bool is_cut = false;
 };
 
 /// What of the recording `profile` shows. The whole has no end: a call may seem to end later.

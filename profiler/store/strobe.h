@@ -24,10 +24,10 @@ namespace pystrobe::store {
 /// Fails with kIo when the file cannot take more (disk full, pipe closed); what was written before
 /// stays readable. Calls, of which there are the most, make room for the rest: where they do not
 /// fit AppendCalls alone fails, from there on, and where the rest does not the last blocks of calls
-/// are given up for it; Finish writes into the quality why, and up to
-/// when they are whole. Who is killed while room is made leaves the file readable up to the block
-/// that was given up. Memory: one block plus the encoder, a few MiB whatever the length; and while
-/// room is made, what has come since that block. [one thread at a time]
+/// are given up for it; Finish writes into the quality why, and up to when they are whole. Who is
+/// killed while room is made leaves the file readable up to the block that was given up. Memory:
+/// one block plus the encoder, a few MiB whatever the length; and while room is made, what has come
+/// since that block. [one thread at a time]
 class StrobeWriter final : public TimelineSink {
  public:
   /// Samples that span this much are written although more may be coming.

@@ -356,6 +356,7 @@ class Profiler:
             self._on_trace_ready(self)
 
     _MOVED = "sampling ended early"  # where there is _moved_because
+    _timeline_failure = ""  # that of calls can fail alone
 
     def _note_kept(self) -> None:
         """All of it is elsewhere; what its file has, until it was full, is of use as it is."""

@@ -373,7 +373,8 @@ def _patterns(option: str, patterns: Iterable[str]) -> list[tuple[str, str]]:
         is_text = isinstance(pattern, str) and is_utf8(pattern)
         if not is_text or not pattern or "\0" in pattern:
             raise InvalidArgumentError(
-                f"a pattern of {option} is {pattern!r}", "a text that is not empty, in UTF-8"
+                f"a pattern of {option} is {pattern!r}",
+                "a text that is not empty, in UTF-8 and without NUL",
             )
     # A path from here: files have theirs from the root.
     return [(text, os.path.abspath(text) if os.path.exists(text) else "") for text in found]

@@ -268,20 +268,16 @@ def _keep(profile: Any, profiler: Any) -> None:
     kept = "nothing recorded is lost: it"
     if not profiler._whole:
         kept = "what could be kept"
-    elif _failure_of_timeline(profiler):
+    elif profiler._timeline_failure:
         kept = "all but the timeline"
     _tell(f"{profiler._MOVED}: {profiler._moved_because}; {kept} is in {path}")
     profiler._note_kept()
 
 
 def _tell_end_of_timeline(profiler: Any) -> None:
-    failure = _failure_of_timeline(profiler)
+    failure = profiler._timeline_failure
     if failure:
         _tell(f"the timeline ends early: {failure}; counts and times are those of all calls")
-
-
-def _failure_of_timeline(profiler: Any) -> str:
-    return getattr(profiler, "_timeline_failure", "")
 
 
 def _tell(what: str) -> None:

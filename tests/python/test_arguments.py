@@ -51,6 +51,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "the rate is": lambda: pystrobe.Profiler(rate=2**2000),
     "builtins='no'": lambda: pystrobe.Tracer(builtins="no"),
     "stdlib=2": lambda: pystrobe.Tracer(stdlib=2),
+    "a pattern of exclude is": lambda: pystrobe.Tracer(exclude=["a\0b"]),
     "a pattern of include is": lambda: pystrobe.Tracer(include=[NOT_TEXT]),
     "no CUDA stream": lambda: gpu.measure(nothing, stream=2**64),
     "num_warmups is 1.5": lambda: gpu.measure(nothing, num_warmups=1.5),

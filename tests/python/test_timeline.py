@@ -344,6 +344,7 @@ def test_a_full_disk_ends_the_timeline_and_not_the_program(
     late = pystrobe.run("report", recording, "--since", f"{end_ns / 1e9 + 0.001:.6f}")
     assert late.code == 1
     assert "No space left" in late.err
+    assert "Let the range begin before that" in late.err
     assert finished.code == 0
     assert finished.out.startswith("done")
     assert "the timeline ends early" in finished.err
