@@ -2,11 +2,10 @@
 //
 // Made by generate/generate.py: do not edit. From the headers of CPython
 // 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1.
-#include "sampler/pyabi/layout_tables.h"
-
 #include <array>
 
 #include "sampler/pyabi/layout.h"
+#include "sampler/pyabi/layout_tables.h"
 
 namespace pystrobe::pyabi {
 namespace {
