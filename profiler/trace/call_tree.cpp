@@ -16,6 +16,19 @@ Ticks WithoutChildren(const CallNode& node, Ticks all, Ticks (*of_child)(const C
   return all;
 }
 
+// What the children have together is to fit in `cpu`.
+void ShareCpu(const CallNode& parent, Ticks cpu) {
+  Ticks claimed = 0;
+  for (CallNode* child = parent.first_child; child != nullptr; child = child->next_sibling) {
+    claimed += child->cpu();
+  }
+  if (claimed <= cpu) return;
+  for (CallNode* child = parent.first_child; child != nullptr; child = child->next_sibling) {
+    const auto share = static_cast<unsigned __int128>(child->cpu()) * cpu / claimed;
+    child->off_cpu = child->total - static_cast<Ticks>(share);
+  }
+}
+
 }  // namespace
 
 Ticks CallNode::self() const {
@@ -71,6 +84,13 @@ void CallTree::Drop(FunctionRef<bool(const CallNode&)> is_unwanted) {
     while (*link != &node) link = &(*link)->next_sibling;
     *link = node.next_sibling;
     node.key = nullptr;
+  }
+}
+
+void CallTree::SettleCpu(Ticks cpu) {
+  ShareCpu(root(), cpu);
+  for (const CallNode& node : nodes_) {
+    if (node.parent != nullptr) ShareCpu(node, node.cpu());
   }
 }
 

@@ -100,6 +100,12 @@ class CallTree {
   /// own.
   void Drop(FunctionRef<bool(const CallNode&)> is_unwanted);
 
+  /// That a thread had no CPU may be found out after the call in which it had none (OffCpu): those
+  /// around both have the right CPU time, and those below them too much of it. What is too much is
+  /// taken off each in proportion, so that no calls have more than what they were called by; those
+  /// at the bottom together have `cpu` at most.
+  void SettleCpu(Ticks cpu);
+
   /// Parents before their children. Those that were dropped have no key.
   const std::deque<CallNode>& nodes() const { return nodes_; }
 

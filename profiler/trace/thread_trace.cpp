@@ -316,6 +316,7 @@ void ThreadTrace::End(Nanoseconds cpu) {
   end_ = TickClock::Now();
   if (has_cpu_time_) off_cpu_.SyncTo(end_, cpu);
   LeaveDownTo(slots_.data() + 1, end_);
+  if (has_cpu_time_) tree_.SettleCpu(end_ - begin_ - std::min(end_ - begin_, off_cpu_.ticks()));
   log_.Close();
   other_stacks_ = {};
   lives_ = {};

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <set>
 #include <vector>
 
@@ -111,6 +113,79 @@ TEST(CallTree, WhatIsDroppedGoesWithAllBelowItAndLeavesItsTimeToItsCaller) {
     EXPECT_EQ(below.key, nullptr);
     EXPECT_EQ(kept.key, KeyOf(1));
   }
+}
+
+// Calls of random length, of which some waited; that is found out at the next event that looks, as
+// it is of a CPU that a hypervisor took away.
+TEST(CallTree, NoCallsHaveMoreCpuTimeThanWhatCalledThem) {
+  std::mt19937 random(20);
+  for (int round = 0; round < 200; ++round) {
+    CallTree tree;
+    Ticks now = 0, waited = 0, found = 0;
+    struct Open {
+      CallNode* node;
+      Ticks begin, found_before;
+    };
+    std::vector<Open> open;
+    const auto leave = [&] {
+      const auto [node, begin, found_before] = open.back();
+      open.pop_back();
+      node->total += now - begin;
+      node->off_cpu += std::min(now - begin, found - found_before);
+    };
+    for (int event = 0; event < 300; ++event) {
+      const Ticks step = 1 + random() % 50;
+      now += step;
+      if (random() % 20 == 0) {
+        now += 1000;
+        waited += 1000;
+      }
+      if (random() % 10 == 0) found = waited;
+      if (!open.empty() && random() % 2 == 0) {
+        leave();
+        continue;
+      }
+      CallNode& parent = open.empty() ? tree.root() : *open.back().node;
+      open.push_back(
+          {tree.ChildOf(parent, KeyOf(random() % 3), [](Key) { return true; }), now, found});
+    }
+    while (!open.empty()) leave();
+
+    tree.SettleCpu(now - waited);
+
+    Ticks all = 0;
+    for (const CallNode& node : tree.nodes()) {
+      if (node.parent == nullptr) continue;
+      EXPECT_LE(node.off_cpu, node.total);
+      Ticks below = 0;
+      for (const CallNode* child = node.first_child; child != nullptr; child = child->next_sibling)
+        below += child->cpu();
+      EXPECT_LE(below, node.cpu());
+      EXPECT_EQ(node.self_cpu(), node.cpu() - below);
+      all += node.self_cpu();
+    }
+    EXPECT_LE(all, now - waited);
+  }
+}
+
+TEST(CallTree, WhatIsTakenOffIsInProportion) {
+  CallTree tree;
+  const auto admit = [](Key) { return true; };
+  CallNode& caller = *tree.ChildOf(tree.root(), KeyOf(0), admit);
+  CallNode& first = *tree.ChildOf(caller, KeyOf(1), admit);
+  CallNode& second = *tree.ChildOf(caller, KeyOf(2), admit);
+  CallNode& fits = *tree.ChildOf(second, KeyOf(3), admit);
+  caller.total = 5000;
+  caller.off_cpu = 3500;
+  first.total = 2000;
+  second.total = 1000;
+  fits.total = 100;
+  tree.SettleCpu(2000);
+  EXPECT_EQ(caller.cpu(), 1500U);
+  EXPECT_EQ(first.cpu(), 1000U);
+  EXPECT_EQ(second.cpu(), 500U);
+  EXPECT_EQ(fits.cpu(), 100U);
+  EXPECT_EQ(caller.self_cpu(), 0U);
 }
 
 }  // namespace
