@@ -73,7 +73,7 @@ print::TwoColumns LayOut(const DumpThread& thread, const print::Terminal& termin
 std::string FrameText(const DumpFrame& frame, print::TwoColumns columns,
                       const print::Terminal& terminal, const print::Palette& palette) {
   const std::string function =
-      print::CutStart(print::Printable(frame.function), columns.first, terminal.ellipsis);
+      print::CutQualifiedName(print::Printable(frame.function), columns.first, terminal.ellipsis);
   const std::string place = print::CutPath(PlaceText(frame), columns.second, terminal.ellipsis);
   std::string text =
       fmt::format("{:{}}{}{:{}}{}{}{}\n", "", kIndent, print::PadRight(function, columns.first), "",

@@ -68,9 +68,9 @@ class Places {
                 std::max(kLeastPath, options_.terminal.width - kNumbersWidth - kPathsOwn),
                 options_.terminal.ellipsis);
     const std::string name =
-        CutStart(Printable(write::FunctionName(function, tables_)),
-                 std::max(kLeastName, options_.terminal.width - kNumbersWidth - kGap),
-                 options_.terminal.ellipsis);
+        CutQualifiedName(Printable(write::FunctionName(function, tables_)),
+                         std::max(kLeastName, options_.terminal.width - kNumbersWidth - kGap),
+                         options_.terminal.ellipsis);
     if (path.empty()) return name;
     return fmt::format("{} ({}{}{})", name, path, lines.empty() ? "" : ":", lines);
   }

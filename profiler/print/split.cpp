@@ -84,7 +84,7 @@ std::string Headings(TwoColumns columns, const Palette& palette) {
 std::string RowText(const Row& row, TwoColumns columns, const Palette& palette,
                     std::string_view ellipsis) {
   const std::string gap(kGap, ' ');
-  const std::string function = CutStart(row.function, columns.first, ellipsis);
+  const std::string function = CutQualifiedName(row.function, columns.first, ellipsis);
   return row.numbers + gap + PadRight(function, columns.first) + gap +
          fmt::format("{}{}{}\n", palette.faint, CutPath(row.where, columns.second, ellipsis),
                      palette.reset);

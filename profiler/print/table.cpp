@@ -28,8 +28,6 @@ constexpr uint32_t kMostRows = 20;
 /// Functions without self time that are in less of the total say little.
 constexpr double kLittle = 0.05;
 
-constexpr int kCallsWidth = 14;
-
 struct Row {
   std::string count;  // where it is counted
   double self_share = 0, total_share = 0;
@@ -45,8 +43,12 @@ std::string_view Counted(const Profile& profile, Mode mode) {
   return CountsCalls(profile) ? "calls" : "";
 }
 
-int NumbersWidth(const Profile& profile, Mode mode) {
-  return kNumbersWidth + (Counted(profile, mode).empty() ? 0 : kCallsWidth);
+/// Of that column; 0: there is none.
+int CountWidth(const std::vector<Row>& rows, std::string_view counted) {
+  if (counted.empty()) return 0;
+  int width = DisplayWidth(counted);
+  for (const Row& row : rows) width = std::max(width, DisplayWidth(row.count));
+  return kGap + width;
 }
 
 bool IsFreeThreaded(const Profile& profile) {
@@ -295,23 +297,31 @@ size_t CountShown(const Profile& profile, const std::vector<FunctionRow>& table,
 }
 
 /// Those of function and place.
-TwoColumns LayOut(const std::vector<Row>& rows, int room) {
-  TwoColumns needed{8, 9};  // the headings
+TwoColumns LayOut(const std::vector<Row>& rows, int room, std::string_view ellipsis) {
+  constexpr int kLeastFunction = 8, kLeastPlace = 9;  // the headings
+  TwoColumns needed{kLeastFunction, kLeastPlace};
   for (const Row& row : rows) {
     needed.first = std::max(needed.first, DisplayWidth(row.function));
     needed.second = std::max(needed.second, DisplayWidth(row.where));
   }
-  return ShareRoom(needed, std::max(20, room));
+  room = std::max(20, room);
+  const TwoColumns shared = ShareRoom(needed, room);
+  // Paths are cut where a directory ends, so that they may need less.
+  int second = kLeastPlace;
+  for (const Row& row : rows) {
+    second = std::max(second, DisplayWidth(CutPath(row.where, shared.second, ellipsis)));
+  }
+  return {std::min(needed.first, room - second), second};
 }
 
-std::string RowText(const Row& row, TwoColumns columns, const Palette& palette,
+std::string RowText(const Row& row, int count_width, TwoColumns columns, const Palette& palette,
                     std::string_view ellipsis) {
   const std::string_view style = row.self_share >= kHotShare ? palette.hot : std::string_view();
   const std::string_view reset = style.empty() ? std::string_view() : palette.reset;
-  const auto cut = row.is_native ? CutNativeName : CutStart;
+  const auto cut = row.is_native ? CutNativeName : CutQualifiedName;
   const std::string function = cut(row.function, columns.first, ellipsis);
   const std::string where = CutPath(row.where, columns.second, ellipsis);
-  std::string text = row.count.empty() ? "" : PadLeft(row.count, kCallsWidth);
+  std::string text = PadLeft(row.count, count_width);
   text += fmt::format("{}{:>{}.1f}{}", style, row.self_share * 100, kSelfWidth, reset);
   text += fmt::format("{:>{}.1f}", row.total_share * 100, kTotalWidth);
   text += PadLeft(row.time, kTimeWidth) + std::string(kGap, ' ');
@@ -320,25 +330,26 @@ std::string RowText(const Row& row, TwoColumns columns, const Palette& palette,
   return text + fmt::format("{}{}{}\n", palette.faint, where, palette.reset);
 }
 
-std::string HeadingRow(TwoColumns columns, std::string_view counted, const Palette& palette) {
+std::string HeadingRow(int count_width, TwoColumns columns, std::string_view counted,
+                       const Palette& palette) {
   const std::string gap(kGap, ' ');
   return fmt::format("{}{}{:>{}}{:>{}}{:>{}}{}{}{}{}{}\n", palette.strong,
-                     counted.empty() ? "" : PadLeft(counted, kCallsWidth), "self %", kSelfWidth,
-                     "total %", kTotalWidth, "self", kTimeWidth, gap,
-                     PadRight("function", columns.first), gap, "file:line", palette.reset);
+                     PadLeft(counted, count_width), "self %", kSelfWidth, "total %", kTotalWidth,
+                     "self", kTimeWidth, gap, PadRight("function", columns.first), gap, "file:line",
+                     palette.reset);
 }
 
 std::string Rest(const Profile& profile, const std::vector<FunctionRow>& table, size_t shown,
-                 const TableOptions& options) {
+                 int count_width, const TableOptions& options) {
   const Mode mode = options.mode;
   if (shown >= table.size()) return "";
   uint64_t rest = 0;
   for (const FunctionRow& row : std::span(table).subspan(shown)) rest += row.self.nanoseconds(mode);
   const double share = static_cast<double>(rest) / Whole(profile, mode);
   const size_t others = table.size() - shown;
-  const int width = kSelfWidth + NumbersWidth(profile, mode) - kNumbersWidth;
-  return fmt::format("{:>{}.1f}  in {} other {}; {} shows all\n", share * 100, width,
-                     write::GroupDigits(others), others == 1 ? "function" : "functions",
+  return fmt::format("{:>{}.1f}  in {} other {}; {} shows all\n", share * 100,
+                     count_width + kSelfWidth, write::GroupDigits(others),
+                     others == 1 ? "function" : "functions",
                      AskForRows(options.dialect, table.size()));
 }
 
@@ -363,8 +374,8 @@ uint64_t Unsampled(const Profile& profile, Mode mode) {
 }
 
 /// What is in no row, so that all self times come to 100 %.
-std::string InNoFunction(const Profile& profile, const TableOptions& options) {
-  constexpr int kIndent = kSelfWidth + kGap;
+std::string InNoFunction(const Profile& profile, int count_width, const TableOptions& options) {
+  const int width = count_width + kSelfWidth;
   const auto whole = Whole(profile, options.mode);
   const uint64_t unsampled = Unsampled(profile, options.mode);
   const uint64_t unseen = profile.unseen.nanoseconds(options.mode) - unsampled;
@@ -379,8 +390,8 @@ std::string InNoFunction(const Profile& profile, const TableOptions& options) {
                   "-r sees more) or ran no Python")}) {
     const double percent = static_cast<double>(time) / whole * 100;
     if (percent < kLeastShown) continue;
-    text += fmt::format("{:>{}.1f}  ", percent, kSelfWidth);
-    text += Wrap(what, options.terminal.width, kIndent, kIndent);
+    text += fmt::format("{:>{}.1f}  ", percent, width);
+    text += Wrap(what, options.terminal.width, width + kGap, width + kGap);
   }
   return text;
 }
@@ -420,10 +431,16 @@ std::string FormatTable(const Profile& profile, const TableOptions& options) {
   const std::vector<FunctionRow> regions = TakeRegions(profile.tables(), options.mode, table);
   const size_t shown = CountShown(profile, table, options);
   const std::vector<Row> rows = MakeRows(profile, table, shown, options);
-  const TwoColumns columns = LayOut(rows, width - NumbersWidth(profile, options.mode) - kGap);
-  out += HeadingRow(columns, Counted(profile, options.mode), palette);
-  for (const Row& row : rows) out += RowText(row, columns, palette, options.terminal.ellipsis);
-  out += Rest(profile, table, shown, options) + InNoFunction(profile, options);
+  const std::string_view counted = Counted(profile, options.mode);
+  const int count_width = CountWidth(rows, counted);
+  const TwoColumns columns =
+      LayOut(rows, width - count_width - kNumbersWidth - kGap, options.terminal.ellipsis);
+  out += HeadingRow(count_width, columns, counted, palette);
+  for (const Row& row : rows) {
+    out += RowText(row, count_width, columns, palette, options.terminal.ellipsis);
+  }
+  out += Rest(profile, table, shown, count_width, options);
+  out += InNoFunction(profile, count_width, options);
   out += RegionRows(profile, regions, options, palette);
   out += Legend(profile, options);
   if (const std::string split = FormatSplit(profile, options); !split.empty()) out += "\n" + split;

@@ -164,6 +164,23 @@ std::string CutNativeName(std::string_view name, int width, std::string_view ell
   return CutStart(without, width, ellipsis);
 }
 
+std::string CutQualifiedName(std::string_view name, int width, std::string_view ellipsis) {
+  std::string text(name);
+  constexpr std::string_view kLocals = ".<locals>";
+  for (size_t at = 0; DisplayWidth(text) > width;) {
+    at = text.find(kLocals, at);
+    if (at == std::string::npos) break;
+    text.erase(at, kLocals.size());
+  }
+  if (DisplayWidth(text) <= width) return text;
+  const int room = width - DisplayWidth(ellipsis);
+  for (size_t dot = text.find('.'); dot != std::string::npos; dot = text.find('.', dot + 1)) {
+    const std::string_view rest = std::string_view(text).substr(dot + 1);
+    if (DisplayWidth(rest) <= room) return std::string(ellipsis).append(rest);
+  }
+  return CutStart(text, width, ellipsis);
+}
+
 std::string PadRight(std::string_view text, int width) {
   const int missing = std::max(0, width - DisplayWidth(text));
   return std::string(text) + std::string(static_cast<size_t>(missing), ' ');

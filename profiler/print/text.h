@@ -28,6 +28,10 @@ std::string CutStart(std::string_view text, int width, std::string_view ellipsis
 /// file's own name goes first.
 std::string CutNativeName(std::string_view name, int width, std::string_view ellipsis);
 
+/// The qualified name of a Python function cut to at most `width` cells: first each "<locals>"
+/// goes, then what it is in: "Cache.get.<locals>.load" is "Cache.get.load", then "…load".
+std::string CutQualifiedName(std::string_view name, int width, std::string_view ellipsis);
+
 /// `text` with spaces up to `width` cells.
 std::string PadRight(std::string_view text, int width);
 std::string PadLeft(std::string_view text, int width);

@@ -66,7 +66,7 @@ TEST(DumpText, FitsTheTerminal) {
   dump.threads[0].frames[0].function = "Outer.method.<locals>.inner.<locals>.the_function";
   dump.threads[0].frames[1].file = "/srv/a/long/way/down/to/the/directory/of/the/module/app.py";
   const std::string text = DumpText(dump, {.is_terminal = true, .width = 80});
-  EXPECT_THAT(text, HasSubstr("    …<locals>.inner.<locals>.the_function  /srv/app.py:12\n"
+  EXPECT_THAT(text, HasSubstr("    Outer.method.inner.the_function        /srv/app.py:12\n"
                               "    main                                   "));
   EXPECT_THAT(text, HasSubstr("…/directory/of/the/module/app.py:3\n"));
   std::istringstream lines(text);

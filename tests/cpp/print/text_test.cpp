@@ -41,6 +41,18 @@ TEST(CutEnd, NeverSplitsACharacter) {
   }
 }
 
+TEST(CutQualifiedName, DropsLocalsBeforeWhatItIsIn) {
+  constexpr std::string_view kName = "Cache.get.<locals>.load.<locals>.<listcomp>";
+  EXPECT_EQ(CutQualifiedName(kName, 43, "…"), kName);
+  EXPECT_EQ(CutQualifiedName(kName, 34, "…"), "Cache.get.load.<locals>.<listcomp>");
+  EXPECT_EQ(CutQualifiedName(kName, 25, "…"), "Cache.get.load.<listcomp>");
+  EXPECT_EQ(CutQualifiedName(kName, 24, "…"), "…get.load.<listcomp>");
+  EXPECT_EQ(CutQualifiedName(kName, 19, "…"), "…load.<listcomp>");
+  EXPECT_EQ(CutQualifiedName(kName, 11, "…"), "…<listcomp>");
+  EXPECT_EQ(CutQualifiedName(kName, 6, "…"), "…comp>");
+  EXPECT_EQ(CutQualifiedName(kName, 19, "..."), "...load.<listcomp>");
+}
+
 TEST(CutNativeName, DropsTemplateArgumentsBeforeItsStart) {
   EXPECT_EQ(CutNativeName("ns::f<int>", 20, "…"), "ns::f<int>");
   EXPECT_EQ(CutNativeName("ns::c<a<int>, b>::f<int>", 20, "…"), "ns::c::f");
