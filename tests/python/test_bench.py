@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from find import Interpreter
+from on_terminal import OnTerminal
 from own_interpreters import Own, own_interpreters
 from own_program import answer
 from pystrobe_command import Finished, Pystrobe
@@ -93,6 +95,20 @@ def test_the_table_and_the_page_say_the_same(pystrobe: Pystrobe, tmp_path: Path)
     assert str(page) in finished.err
 
 
+def test_progress_is_told_on_a_terminal_alone(pystrobe: Pystrobe) -> None:
+    options = (*QUICK, "--peers", "none", "--workloads", "loop")
+    terminal = OnTerminal(str(pystrobe.executable), *options)
+    assert terminal.finish() == 0
+    runs = re.findall(r"\r\033\[K  run (\d+) of (\d+): (none|pystrobe[^,\r]*)", terminal.text)
+    assert [int(number) for number, _, _ in runs] == list(range(1, int(runs[0][1]) + 1))
+    assert {tool for _, _, tool in runs} >= {"none", "pystrobe"}
+    assert re.search(r"\r\033\[K(virtual )?machine with", terminal.text), "the last is cleared"
+    told, quiet = pystrobe.succeed(*options), pystrobe.succeed(*options, "--quiet")
+    assert re.fullmatch(r"Python .*, loop: \d+ profilers \.\.\.\n", told.err)
+    assert quiet.err == ""
+    assert quiet.out.splitlines()[2] == told.out.splitlines()[2]
+
+
 def test_a_peer_that_is_missing_is_told_as_failed(pystrobe: Pystrobe, tmp_path: Path) -> None:
     rows = rows_of(pystrobe, tmp_path / "cost.json", "--peers", "yappi wall")
     assert set(rows) == {*OURS, ATTACHED, "none", "yappi wall"}
@@ -158,3 +174,4 @@ def test_help_tells_how(pystrobe: Pystrobe) -> None:
     finished = pystrobe.succeed("help", "bench")
     assert finished.out.startswith("usage: pystrobe bench")
     assert "--pythons" in finished.out
+    assert max(map(len, finished.out.splitlines())) <= 80

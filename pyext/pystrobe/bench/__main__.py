@@ -14,6 +14,7 @@ from pystrobe._errors import InvalidArgumentError
 from pystrobe.bench import _machine
 from pystrobe.bench._interpreters import Interpreter, interpreters
 from pystrobe.bench._page import page
+from pystrobe.bench._progress import Progress
 from pystrobe.bench._text import table
 from pystrobe.bench._traced import TOOLS
 from pystrobe.bench._turns import (
@@ -31,17 +32,21 @@ from pystrobe.bench._turns import (
 )
 
 _DESCRIPTION = """\
-Measures what it costs on this machine to profile a program of calls: with each engine of
-pystrobe's tracer, with its samplers, from inside and from outside, and with other profilers. Each
-run is a process of its own on one CPU, which times its work with the profiler and without it, by
-turns of hundredths of a second; the profilers take turns too. Nothing is installed: others are
-measured where the interpreter, or the PATH, has them."""
+Measures what it costs on this machine to profile a program of calls: with each
+engine of pystrobe's tracer, with its samplers, from inside and from outside,
+and with other profilers. Each run is a process of its own on one CPU, which
+times its work with the profiler and without it, by turns of hundredths of a
+second; the profilers take turns too. Nothing is installed: others are measured
+where the interpreter, or the PATH, has them."""
 _EPILOG = """\
 examples:
-  pystrobe bench                                     a quarter of an hour, on a quiet machine
-  pystrobe bench --peers none --workloads fib        pystrobe alone: a minute
+  pystrobe bench                                a quarter of an hour, on a quiet
+                                                machine
+  pystrobe bench --peers none --workloads fib   pystrobe alone: a minute
   pystrobe bench --pythons 3.9,3.13 -o overhead.html
-  python -m pip install viztracer yappi line_profiler pyinstrument py-spy austin-dist    # more"""
+
+others to measure, by pip:
+  viztracer yappi line_profiler pyinstrument py-spy austin-dist"""
 _ALWAYS = ("none", *OURS, SAMPLING, ATTACHED)
 
 
@@ -74,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         help=".html, or .json with all figures; may be given twice",
     )
     add("--force", action="store_true", help="overwrite the files")
+    add("-q", "--quiet", action="store_true", help="do not tell what is being measured")
     return parser
 
 
@@ -127,17 +133,23 @@ def _tools(python: Interpreter, workload: str, peers: set[str], by_name: bool) -
 def _measure(
     pythons: list[Interpreter], copy: Path, peers: set[str], options: argparse.Namespace
 ) -> list[Row]:
+    plan = [
+        (python, workload, _tools(python, workload, peers, options.peers != "all"))
+        for python in pythons
+        for workload in options.workloads
+    ]
+    progress = Progress(options.rounds * sum(len(names) for _, _, names in plan), options.quiet)
     rows: list[Row] = []
-    for python in pythons:
-        for workload in options.workloads:
-            names = _tools(python, workload, peers, options.peers != "all")
-            print(f"Python {python.name}, {workload}: {len(names)} profilers ...", file=sys.stderr)
-            runs = {
-                name: partial(python.run, copy, name, workload, options.quick) for name in names
-            }
-            for name, answers in in_turns(runs, options.rounds).items():
-                row: Row = {"python": python.name, "workload": workload, "tool": name}
-                rows.append(row | row_of(answers, figures))
+    for python, workload, names in plan:
+        progress.begin(f"Python {python.name}, {workload}", len(names))
+        runs = {
+            name: progress.told(name, partial(python.run, copy, name, workload, options.quick))
+            for name in names
+        }
+        for name, answers in in_turns(runs, options.rounds).items():
+            row: Row = {"python": python.name, "workload": workload, "tool": name}
+            rows.append(row | row_of(answers, figures))
+        progress.end()
     return rows
 
 
