@@ -73,6 +73,10 @@ std::string ListStreams(const GpuRecord& record) {
 
 Result<void> RequireGpu(const RecordingSource& recording, bool of_part) {
   if (recording.gpu() == nullptr) {
+    if (const std::string& why = recording.metadata().gpu_failure; !why.empty()) {
+      return FailWithHint(ErrorCode::kInvalidArgument, "Record it again where there is a GPU.",
+                          "the recording does not tell what a GPU did: {}", why);
+    }
     const bool is_cut_off = !recording.quality().complete;
     return FailWithHint(
         ErrorCode::kInvalidArgument,

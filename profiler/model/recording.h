@@ -57,6 +57,8 @@ struct Metadata {
   bool timeline = false;   ///< each call is there by itself, with its time: CallEvents
   uint32_t max_depth = 0;  ///< by tracing: so many calls within each other are told; 0: all
   CallClock clock = CallClock::kBoth;  ///< by tracing
+  std::string gpu_failure;  ///< why what a GPU does is not in it, as was asked for; empty: it is,
+                            ///< or nobody has asked
 
   friend bool operator==(const Metadata&, const Metadata&) = default;
 };

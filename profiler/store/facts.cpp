@@ -95,6 +95,7 @@ void AppendMetadata(Bytes& out, const Metadata& metadata) {
   AppendVarint(out, metadata.timeline ? 1 : 0);
   AppendVarint(out, metadata.max_depth);
   AppendVarint(out, static_cast<uint64_t>(metadata.clock));
+  if (!metadata.gpu_failure.empty()) AppendText(out, metadata.gpu_failure);
 }
 
 Result<Metadata> ParseMetadata(ByteSpan bytes) {
@@ -123,6 +124,7 @@ Result<Metadata> ParseMetadata(ByteSpan bytes) {
     return Fail(ErrorCode::kCorrupt, "a clock of calls numbered {}", clock);
   }
   metadata.clock = static_cast<CallClock>(clock);
+  if (!in.empty()) metadata.gpu_failure = in.Text();
   if (!in.ok()) return Corrupt("metadata that end too early");
   return metadata;
 }

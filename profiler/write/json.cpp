@@ -76,7 +76,9 @@ class ProfileJson {
     json_.Field("max_overhead", metadata.max_overhead);
     json_.Field("cpu_count", metadata.cpu_count).Field("native", metadata.native);
     json_.Field("max_depth", metadata.max_depth);
-    json_.Field("clock", ClockName(metadata.clock)).EndObject();
+    json_.Field("clock", ClockName(metadata.clock));
+    if (!metadata.gpu_failure.empty()) json_.Field("gpu_failure", metadata.gpu_failure);
+    json_.EndObject();
   }
 
   void WriteQuality(const Quality& quality) {

@@ -313,6 +313,11 @@ std::string LeftOut(const Metadata& metadata, const Quality& quality) {
                      quality.left_out == 1 ? "its" : "their");
 }
 
+std::string WithoutGpu(const Metadata& metadata) {
+  if (metadata.gpu_failure.empty()) return "";
+  return "; what a GPU did is not in it: " + metadata.gpu_failure;
+}
+
 // Nothing is left to chance: there is no rate, and nothing to be late for.
 std::string QualityOfCalls(const Metadata& metadata, const Quality& quality) {
   if (!quality.complete) {
@@ -342,7 +347,7 @@ std::string PartLine(const Profile& profile) {
 }
 
 std::string QualityLine(const Metadata& metadata, const Quality& quality) {
-  if (HasCalls(metadata)) return QualityOfCalls(metadata, quality);
+  if (HasCalls(metadata)) return QualityOfCalls(metadata, quality) + WithoutGpu(metadata);
   std::string line =
       VerdictText(quality) + Counted(quality.taken, "sample", "samples") + Precision(quality.taken);
   const bool by_signals = IsBySignals(metadata);
@@ -364,7 +369,7 @@ std::string QualityLine(const Metadata& metadata, const Quality& quality) {
   line += by_signals ? CostOfSignals(quality) : Cost(quality);
   if (quality.cpu_source == "stat") line += "; CPU times from 10 ms ticks";
   if (!quality.complete) line += "; cut off: figures are as of the last block";
-  return line;
+  return line + WithoutGpu(metadata);
 }
 
 std::string HowToGetMore(const Metadata& metadata, const Quality& quality) {

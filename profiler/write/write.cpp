@@ -17,6 +17,11 @@ Result<void> CheckTimeline(Format format, const RecordingSource& recording) {
         "{} holds when each work of a GPU was done, of which this recording has the sums alone",
         FormatName(format));
   }
+  if (const std::string& why = recording.metadata().gpu_failure; !why.empty()) {
+    return FailWithHint(ErrorCode::kInvalidArgument, "Record it again where there is a GPU.",
+                        "{} holds when each work of a GPU was done, and there was none to see: {}",
+                        FormatName(format), why);
+  }
   if (has_no_calls) {
     return FailWithHint(ErrorCode::kInvalidArgument,
                         "Trace the program again with room for it: where the .strobe file is that "
@@ -27,9 +32,10 @@ Result<void> CheckTimeline(Format format, const RecordingSource& recording) {
   return FailWithHint(
       ErrorCode::kInvalidArgument,
       HasCalls(recording.metadata())
-          ? "Trace the program again: pystrobe trace --timeline."
-          : "Trace the program: pystrobe trace --timeline; or, for a GPU's work, record it again "
-            "with Profiler(gpu=True, timeline=True), or pystrobe run --gpu -o step.trace.json.",
+          ? "Trace the program again with pystrobe trace --timeline, or Tracer(timeline=True)."
+          : "Trace the program with pystrobe trace --timeline, or Tracer(timeline=True); or, for a "
+            "GPU's work, record it again with Profiler(gpu=True, timeline=True), or pystrobe run "
+            "--gpu -o step.trace.json.",
       "{} holds when each call was made, which this recording does not tell", FormatName(format));
 }
 

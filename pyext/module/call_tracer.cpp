@@ -186,6 +186,7 @@ Result<std::unique_ptr<store::Recorder>> CallTracer::BeginRecording(std::optiona
   Metadata metadata = trace::MetadataOf(*session_, *std::move(process));
   metadata.timeline = options_.timeline;
   metadata.clock = options_.clock;
+  metadata.gpu_failure = gpu_failure_;
   auto recorder = std::make_unique<store::Recorder>(*std::move(file), "the recording", full_);
   if (auto begun = recorder->Begin(metadata); !begun) return std::unexpected(begun.error());
   return recorder;
@@ -388,6 +389,7 @@ void DefineCallTracer(py::module_& module) {
            py::arg("engine"), py::arg("builtins"), py::arg("include"), py::arg("exclude"),
            py::arg("library"), py::arg("whole_program"), py::arg("hidden"), py::arg("timeline"),
            py::arg("max_depth"), py::arg("clock"))
+      .def("set_gpu_failure", &CallTracer::SetGpuFailure, py::arg("why"))
       .def("start", &CallTracer::Start, py::arg("fd"))
       .def("stop", &CallTracer::Stop)
       .def("abandon", &CallTracer::Abandon)

@@ -43,6 +43,8 @@ class CallTracer : private trace::CallStream::Functions {
   CallTracer(const CallTracer&) = delete;
   CallTracer& operator=(const CallTracer&) = delete;
 
+  /// As Metadata has it. Before Start.
+  void SetGpuFailure(std::string why) { gpu_failure_ = std::move(why); }
   /// `fd`: a file for the timeline, which stays the caller's; none: one without a name.
   void Start(std::optional<int> fd);
   void Stop();
@@ -92,6 +94,7 @@ class CallTracer : private trace::CallStream::Functions {
   std::optional<std::string> moved_because_;
   bool whole_ = true;
   std::optional<launch::GpuWorkOfProcess> gpu_;
+  std::string gpu_failure_;
   std::string trouble_;  // why calls may be missing, for people
   std::string timeline_failure_;
 

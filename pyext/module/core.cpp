@@ -72,17 +72,20 @@ void DefineRecording(py::module_& module) {
 void DefineOwnSampler(py::module_& module) {
   py::class_<OwnSampler>(module, "OwnSampler")
       .def(py::init([](bool by_cpu_time, double rate, double max_overhead, bool native,
-                       bool only_caller, std::string version, std::optional<int> fd) {
-             return std::make_unique<OwnSampler>(OwnSamplerOptions{.by_cpu_time = by_cpu_time,
-                                                                   .rate_hz = rate,
-                                                                   .max_overhead = max_overhead,
-                                                                   .native = native,
-                                                                   .only_caller = only_caller,
-                                                                   .version = std::move(version),
-                                                                   .fd = fd});
+                       bool only_caller, std::string version, std::string gpu_failure,
+                       std::optional<int> fd) {
+             return std::make_unique<OwnSampler>(
+                 OwnSamplerOptions{.by_cpu_time = by_cpu_time,
+                                   .rate_hz = rate,
+                                   .max_overhead = max_overhead,
+                                   .native = native,
+                                   .only_caller = only_caller,
+                                   .version = std::move(version),
+                                   .gpu_failure = std::move(gpu_failure),
+                                   .fd = fd});
            }),
            py::arg("by_cpu_time"), py::arg("rate"), py::arg("max_overhead"), py::arg("native"),
-           py::arg("only_caller"), py::arg("version"), py::arg("fd"))
+           py::arg("only_caller"), py::arg("version"), py::arg("gpu_failure"), py::arg("fd"))
       .def("start",
            [](OwnSampler& self) {
              const Result<void> started = [&] {

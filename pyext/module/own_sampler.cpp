@@ -31,7 +31,11 @@ class OwnSampler::Sink final : public RecordingSink {
  public:
   explicit Sink(OwnSampler& owner) : owner_(owner), to_(*owner.recorder_) {}
 
-  Result<void> Begin(const Metadata& metadata) override { return to_.Begin(metadata); }
+  Result<void> Begin(const Metadata& metadata) override {
+    Metadata whole = metadata;
+    whole.gpu_failure = owner_.options_.gpu_failure;
+    return to_.Begin(whole);
+  }
   Result<void> Append(const Tables& tables, std::span<const pystrobe::Sample> samples,
                       const Quality& so_far) override {
     if (auto done = to_.Append(tables, samples, so_far); !done) return done;

@@ -27,7 +27,8 @@ struct OwnSamplerOptions {
   bool native = false;       ///< C functions too, of sampling by CPU time
   bool only_caller = false;  ///< by CPU time, of no thread but the one that calls Start
   std::string version;
-  std::optional<int> fd;  ///< takes the recording while it is made; nullopt: memory does
+  std::string gpu_failure;  ///< as Metadata has it
+  std::optional<int> fd;    ///< takes the recording while it is made; nullopt: memory does
 };
 
 /// Samples this process until Stop. The sampler's threads run no Python, take no lock

@@ -54,7 +54,8 @@ py::dict MetadataDict(const Metadata& metadata) {
       "pause_mode"_a = ToStr(metadata.pause_mode), "start_unix_ns"_a = metadata.start_unix_ns,
       "wanted_rate_hz"_a = metadata.wanted_rate_hz, "max_overhead"_a = metadata.max_overhead,
       "cpu_count"_a = metadata.cpu_count, "native"_a = metadata.native,
-      "max_depth"_a = metadata.max_depth, "clock"_a = ToStr(ClockName(metadata.clock)));
+      "max_depth"_a = metadata.max_depth, "clock"_a = ToStr(ClockName(metadata.clock)),
+      "gpu_failure"_a = ToStr(metadata.gpu_failure));
 }
 
 py::dict QualityDict(const Quality& quality) {

@@ -133,6 +133,7 @@ class Profiler:
         check_called(schedule, on_trace_ready)
         check_output(output, follow_fork, mode, timeline, schedule)
         self._gpu = bool(gpu) or mode == "gpu"
+        self._gpu_failure = ""  # why there is none, where it was asked for
         self._records = gpu != "launches"
         if self._gpu:
             # NVTX looks for a tool when a library calls it first, which may be soon.
@@ -223,6 +224,7 @@ class Profiler:
         """Anew, in a child made by fork."""
         self._child = child
         self._gpu = False  # it has no part in what the parent began of it
+        self._gpu_failure = ""
         self._start(child.fd)
 
     def _action_of(self, step: int) -> str:
@@ -252,6 +254,7 @@ class Profiler:
             self._native,
             self._threads == "current",
             _core.__version__,
+            self._gpu_failure,
             self._fd,
         )
         if self._trace is not None:
@@ -274,8 +277,10 @@ class Profiler:
     def _traced(self) -> Trace | None:
         from pystrobe.gpu._trace import Trace, begin_or_warn
 
-        begin = Trace if self._mode == "gpu" else begin_or_warn
-        return begin(timeline=self._timeline, records=self._records)
+        if self._mode == "gpu":
+            return Trace(timeline=self._timeline, records=self._records)
+        trace, self._gpu_failure = begin_or_warn(timeline=self._timeline, records=self._records)
+        return trace
 
     def step(self) -> None:
         """A step of the schedule has ended, and the next one begins. Where that is another thing to

@@ -91,6 +91,7 @@ class Metadata:
     native: bool  #: stacks have C functions
     max_depth: int  #: of traced calls, how many within each other are told; 0: all
     clock: str  #: of traced calls: "both", "cpu"; or "wall": CPU times are not known, and 0
+    gpu_failure: str  #: why what a GPU did is not there, where that was asked for
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,8 @@ class Tracer:
             if self._gpu:
                 from pystrobe.gpu._trace import begin_or_warn
 
-                self._trace = begin_or_warn(timeline=self._timeline)
+                self._trace, failure = begin_or_warn(timeline=self._timeline)
+                self._tracer.set_gpu_failure(failure)
             self._measure(self._options[0])
             self._tracer.start(None if self._file is None else self._file.descriptor())
         except BaseException:

@@ -302,6 +302,7 @@ def test_the_schema_knows_every_field(
     with_cpu_time_only = {"cpu_samples", "cpu_ns", "unseen_cpu_ns"}
     of_a_part_of_a_timeline = {"calls_began", "calls_began_before", "calls_going_on"}
     with_a_gpu_only = {"gpu", "gpu_ns", "gpu_count", "occupancy", "advice", "launched_by"}
+    without_the_gpu_that_was_asked_for_only = {"gpu_failure"}
     with_times_only = {"median_at_least_ns", "median_at_most_ns"}
     within_another_range_only = {"ranges", "parent"}
     in_python_only = {"frame"}
@@ -313,6 +314,7 @@ def test_the_schema_knows_every_field(
         | with_cpu_time_only
         | of_a_part_of_a_timeline
         | with_a_gpu_only
+        | without_the_gpu_that_was_asked_for_only
         | with_times_only
         | within_another_range_only
         | in_python_only

@@ -119,7 +119,7 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     trace = pystrobe.Profiler(gpu=True, schedule=gpu.schedule(wait=0, warmup=1, active=1))
     trace.start()
-    second = begin_or_warn(timeline=False)
+    second, _ = begin_or_warn(timeline=False)
 nvtx.push_range("before")
 use()
 trace.step()

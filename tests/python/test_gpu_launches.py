@@ -216,7 +216,7 @@ def test_a_trace_may_end_before_the_sampler_that_watches_it() -> None:
         from pystrobe import _core
         from pystrobe.gpu._trace import Trace
         trace = Trace(timeline=False)
-        sampler = _core.OwnSampler(True, 1000, 0, False, False, _core.__version__, None)
+        sampler = _core.OwnSampler(True, 1000, 0, False, False, _core.__version__, "", None)
         trace.watch_with(sampler)
         sampler.start()
         many(10)

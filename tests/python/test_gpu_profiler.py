@@ -474,6 +474,26 @@ def test_a_script_is_sampled_all_the_same_without_a_gpu(pystrobe: Pystrobe, tmp_
     assert "Quality:" in done.err
 
 
+def test_a_recording_tells_why_it_has_no_gpu(pystrobe: Pystrobe, tmp_path: Path) -> None:
+    script, file = tmp_path / "a.py", tmp_path / "a.strobe"
+    script.write_text("sum(range(3_000_000))")
+    why = "there is no CUDA driver"
+    for verb in ("run", "trace"):
+        options = ("--gpu", "--force", "--python", sys.executable, "-o", str(file), str(script))
+        pystrobe.succeed(verb, *options)
+        report = pystrobe.succeed("report", str(file))
+        assert f"what a GPU did is not in it: {why}" in " ".join(report.out.split())
+        assert why in pystrobe.run("report", str(file), "--gpu").err
+        assert pystrobe_read(file).metadata.gpu_failure.startswith(why)
+        converted = tmp_path / f"{verb}.json"
+        pystrobe.succeed("report", str(file), "-o", str(converted))
+        assert why in json.loads(converted.read_text())["metadata"]["gpu_failure"]
+    options = ("--gpu", "--python", sys.executable, "-o", "x.trace.json", str(script))
+    done = pystrobe.run("run", *options, cwd=tmp_path)
+    assert f"each work of a GPU was done, and there was none to see: {why}" in done.err
+    assert "Record it again where there is a GPU." in done.err
+
+
 @pytest.mark.parametrize("mode", ["cpu", "gpu", "trace"])
 def test_what_is_kept_nowhere_is_shown_whole(mode: str) -> None:
     settings = {"PYSTROBE_ENABLE": f"gpu=1,mode={mode}"}

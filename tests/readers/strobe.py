@@ -183,6 +183,11 @@ class Reader:
         for flag in ("native", "timeline"):
             if column.more() and column.varint():
                 out.append(flag)
+        for name in ("depth", "clock"):
+            if column.more() and (value := column.varint()):
+                out.append(f"{name} {value}")
+        if column.more():
+            out.append(f"gpu failure {column.text()}")
 
     def read_calls(self, groups: In, moves: In, stacks: In, times: In) -> None:
         while groups.more():

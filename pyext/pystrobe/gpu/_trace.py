@@ -120,18 +120,19 @@ class Trace:
         self.restore()
 
 
-def begin_or_warn(*, timeline: bool, records: bool = True) -> Trace | None:
+def begin_or_warn(*, timeline: bool, records: bool = True) -> tuple[Trace | None, str]:
     """A trace beside something else, which goes on without where there can be none: then of ranges
-    alone."""
+    alone, and with why."""
     try:
-        return Trace(timeline=timeline, records=records)
+        return Trace(timeline=timeline, records=records), ""
     except GpuError as error:
         text = f"the GPU is not profiled: {error}"
         warnings.warn(text, RuntimeWarning, stacklevel=_level_of_the_caller())
+        failure = error.message
     try:
-        return Trace(timeline=timeline, of_gpu=False)
+        return Trace(timeline=timeline, of_gpu=False), failure
     except Error:
-        return None
+        return None, failure
 
 
 def _level_of_the_caller() -> int:

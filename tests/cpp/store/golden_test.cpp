@@ -24,8 +24,8 @@ using testing::MakeThread;
 using testing::MemoryRecording;
 using testing::ToText;
 
-constexpr std::array<std::string_view, 11> kGoldenFiles = {
-    "v1", "v1.1", "v2", "v2.1", "v2.2", "v2.3", "v2.4", "v2.5", "v2.6", "v2.7", "v2.8"};
+constexpr std::array<std::string_view, 12> kGoldenFiles = {
+    "v1", "v1.1", "v2", "v2.1", "v2.2", "v2.3", "v2.4", "v2.5", "v2.6", "v2.7", "v2.8", "v2.9"};
 constexpr std::string_view kNewest = kGoldenFiles.back();
 
 std::string GoldenPath(std::string_view name, std::string_view extension) {
@@ -100,6 +100,7 @@ struct GoldenRecording {
     metadata.cpu_count = 16;
     metadata.native = true;
     metadata.timeline = true;
+    metadata.gpu_failure = "there is no CUDA driver";
     return metadata;
   }
 

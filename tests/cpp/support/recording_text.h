@@ -23,6 +23,7 @@ inline std::string ToText(const Metadata& m) {
   if (m.timeline) text += "timeline\n";
   if (m.max_depth != 0) text += fmt::format("depth {}\n", m.max_depth);
   if (m.clock != CallClock::kBoth) text += fmt::format("clock {}\n", ClockName(m.clock));
+  if (!m.gpu_failure.empty()) text += fmt::format("gpu failure {}\n", m.gpu_failure);
   return text;
 }
 
