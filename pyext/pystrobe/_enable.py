@@ -57,6 +57,7 @@ def enable(
     max_depth: int | None = None,
     clock: Clock = "both",
     gpu: bool = False,
+    output: str | os.PathLike[str] | None = None,
 ) -> None: ...
 
 

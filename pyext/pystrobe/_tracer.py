@@ -6,12 +6,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TextIO
 
-from pystrobe import _core
+from pystrobe import _core, _output
 from pystrobe._call_cost import Cost, cost_of_a_call
 from pystrobe._check import is_utf8
 from pystrobe._errors import Error, InvalidArgumentError
@@ -113,6 +114,8 @@ class Tracer:
         runs, one or two bytes a call, to a file in ``$TMPDIR``, ``/var/tmp`` or ``/tmp`` that goes
         away with the tracer; where it takes them more slowly than they come, the program waits.
     :param gpu: what a GPU does, too, by the calls that asked for it; as :class:`Profiler` has it.
+    :param output: a file, to which :meth:`stop` saves the trace, as :meth:`save` does. Where the
+        program ends before, it is saved then.
     :raises InvalidArgumentError: for any other value.
     """
 
@@ -128,6 +131,7 @@ class Tracer:
         max_depth: int | None = None,
         clock: Clock = "both",
         gpu: bool = False,
+        output: str | os.PathLike[str] | None = None,
     ) -> None:
         if engine not in _ENGINES:
             raise InvalidArgumentError(
@@ -140,6 +144,10 @@ class Tracer:
         self._max_depth = _depth(max_depth)
         self._clock = clock
         _check_flags(builtins=builtins, stdlib=stdlib, timeline=timeline, gpu=gpu)
+        if output is not None:
+            _output.check_name(output, calls=True, timeline=timeline)
+        self._output = output
+        self._place: str | None = None  # of the output, from the root
         self._gpu = gpu
         if gpu:
             # NVTX looks for a tool when a library calls it first, which may be soon.
@@ -170,10 +178,13 @@ class Tracer:
         """From here on every call is traced.
 
         :raises Error: calls are traced already, or somebody else has the hooks (which says who).
+        :raises InvalidArgumentError: no file can be made where ``output`` says.
         """
         global _running
         if _running is self:
             raise Error("this tracer runs already", "stop() it first")
+        if self._output is not None:
+            self._place = _output.check_place(self._output)
         _running, before = self, _running
         try:
             if self._gpu:
@@ -204,7 +215,33 @@ class Tracer:
         self.start()
 
     def stop(self) -> None:
-        """No call is traced any more. Does nothing where none was."""
+        """No call is traced any more, and where an ``output`` was given, the trace is saved. Does
+        nothing where none was.
+
+        :raises Error: it could not be saved, and :meth:`profile` has it.
+        """
+        ran = _running is self
+        self._end()
+        if ran and self._place is not None:
+            self.save(self._place)
+
+    def _stop_and_warn(self) -> None:
+        """The same where an exception has nobody to go to: there is another one, or no program."""
+        ran = _running is self
+        self._end()
+        if not ran or self._place is None:
+            return
+        profile = None
+        try:
+            profile = self.profile()
+            profile.save(self._place)
+        except Exception as error:
+            told = str(error) or repr(error)
+            if profile is not None:
+                told = f"{told}\n{_output.kept(profile)}"
+            warnings.warn(told, RuntimeWarning, stacklevel=3)
+
+    def _end(self) -> None:
         global _running
         try:
             self._tracer.stop()
@@ -230,7 +267,10 @@ class Tracer:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.stop()
+        if value is None:
+            self.stop()
+        else:
+            self._stop_and_warn()
 
     @property
     def engine(self) -> str:
@@ -274,21 +314,34 @@ class Tracer:
             ``"setprofile"`` on 3.10 and 3.11, which slows every instruction down, that is less than
             it cost.
         """
-        order = ("self_cpu" if self._clock == "cpu" else "self") if sort is None else sort
+        order = self._order(sort)
+        (merged,) = self._tables(merged=True)
+        return self._arranged(merged.functions, order, corrected)
+
+    def threads(
+        self, *, sort: CallOrder | None = None, corrected: bool = False
+    ) -> tuple[ThreadCalls, ...]:
+        """The same for each thread, in the order of their first calls."""
+        order = self._order(sort)
+        return tuple(
+            replace(thread, functions=self._arranged(thread.functions, order, corrected))
+            for thread in self._tables(merged=False)
+        )
+
+    def _order(self, sort: CallOrder | None) -> CallOrder:
+        by_default: CallOrder = "self_cpu" if self._clock == "cpu" else "self"
+        order = by_default if sort is None else sort
         if self._clock == "wall" and order in ("self_cpu", "total_cpu"):
             raise InvalidArgumentError(
                 f"the calls have no CPU time to sort them by: {order!r}",
                 "trace them again without clock='wall'",
             )
-        (merged,) = self._tables(merged=True)
-        rows = merged.functions
-        if corrected:
-            rows = _corrected(rows, self._cost)
-        return _sorted(rows, order)
+        return order
 
-    def threads(self) -> tuple[ThreadCalls, ...]:
-        """The same for each thread, in the order of their first calls."""
-        return self._tables(merged=False)
+    def _arranged(
+        self, rows: tuple[FunctionCalls, ...], order: CallOrder, corrected: bool
+    ) -> tuple[FunctionCalls, ...]:
+        return _sorted(_corrected(rows, self._cost) if corrected else rows, order)
 
     def call_counts(self) -> dict[str, int]:
         """How often each Python function was called, by ``"line:name"`` of its ``def``; by
@@ -356,7 +409,7 @@ class Tracer:
         """``None``: it does not run."""
         if _running is not self:
             return None
-        self.stop()
+        self._end()
         descriptor = None if self._file is None else self._file.descriptor()
         recording = self._recorded(descriptor)
         if self._file is not None and descriptor is None and not self._timeline:
@@ -491,7 +544,7 @@ def _forget_in_child() -> None:
 def _stop_at_exit() -> None:
     _core._program_ends()
     if _running is not None:
-        _running.stop()
+        _running._stop_and_warn()
 
 
 os.register_at_fork(after_in_child=_forget_in_child)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -234,6 +236,112 @@ except pystrobe.Error as error:
     )
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.startswith("177\nno profiler runs")
+
+
+@each_engine
+def test_threads_are_arranged_as_all_together_are(way: Way) -> None:
+    said = told(
+        way,
+        """
+def often():
+    pass
+def rarely():
+    time.sleep(0.01)
+def work():
+    for _ in range(100):
+        often()
+    rarely()
+tracer = traced(work)
+def names(tables, **options):
+    rows = [row for table in tables(**options) for row in getattr(table, "functions", [table])]
+    return [row.function for row in rows if row.function in ("often", "rarely", "work")]
+def own(rows):
+    return next(row.self for row in rows if row.function == "often")
+def of_thread(**options):
+    return next(thread.functions for thread in tracer.threads(**options)
+                if thread.name == "MainThread")
+print(json.dumps([
+    [names(tables, sort=sort) for tables in (tracer.stats, tracer.threads)]
+    for sort in ("total", "calls")
+] + [own(of_thread(corrected=True)) / own(of_thread()),
+     own(of_thread(corrected=True)) == own(tracer.stats(corrected=True))]))
+""",
+    )
+    by_total, by_calls, corrected, is_same = said
+    assert by_total[0] == by_total[1] == ["work", "rarely", "often"]
+    assert by_calls[0] == by_calls[1]
+    assert by_calls[0][0] == "often"
+    assert corrected < 1
+    assert is_same
+
+
+OUTPUT = """
+import sys, pystrobe
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "tracer = pystrobe.Tracer(output='calls.json')\ntracer.start()\nfib(10)\ntracer.stop()",
+        "with pystrobe.Tracer(output='calls.json'):\n    fib(10)\n    os.chdir('/')",
+        "pystrobe.enable(mode='trace', output='calls.json')\nfib(10)\npystrobe.disable()",
+        "pystrobe.enable(mode='trace', output='calls.json')\nfib(10)",
+        "with pystrobe.Tracer(output='calls.json'):\n    fib(10)\n    sys.exit(0)",
+    ],
+    ids=["stop", "with", "disable", "at the end", "exit"],
+)
+def test_a_trace_is_saved_where_it_was_asked_for(program: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import os\n{OUTPUT}\n{program}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    saved = json.loads((tmp_path / "calls.json").read_text())
+    calls = {row["name"]: row["self"]["samples"] for row in saved["functions"]}
+    assert calls["fib"] == 177
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "seen"),
+    [
+        ("pystrobe.Tracer(output='calls.doc')", 1, "no format is known by the name 'calls.doc'"),
+        ("pystrobe.Tracer(output='x.trace.json')", 1, "ask for it: timeline=True"),
+        ("pystrobe.Tracer(output='no/x.json').start()", 1, "make it first"),
+        ("with pystrobe.Tracer(output='a/x.json'): fib(9); os.rmdir('a')", 1, "make it first"),
+        (
+            "with pystrobe.Tracer(output='a/x.json'): fib(9); os.rmdir('a'); sys.exit(3)",
+            3,
+            "nothing recorded is lost: it is in ",
+        ),
+        (
+            "pystrobe.Tracer(output='a/x.json').start(); os.rmdir('a')",
+            0,
+            "nothing recorded is lost: it is in ",
+        ),
+    ],
+)
+def test_an_output_that_cannot_be_is_told(
+    program: str, status: int, seen: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", f"import os\n{OUTPUT}\n{program}"],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert seen in done.stderr
+    kept = list(tmp_path.glob("pystrobe-*.strobe"))
+    assert len(kept) == ("nothing recorded is lost" in seen)
 
 
 def test_wrong_use_is_told() -> None:
