@@ -338,7 +338,7 @@ def traced(workload: str, tools: Sequence[str], ranges_of: str = "") -> Table:
 #: Of which docs/tracing.md tells; those of fib are all of them.
 TRACERS = (
     *("none", "pystrobe", "pystrobe builtins", "cProfile", "VizTracer", "yappi wall"),
-    "empty fast hook",
+    *("empty fast hook", "fast hook with clock"),
 )
 
 
@@ -428,7 +428,7 @@ TABLES: dict[str, Callable[[], Table]] = {
             *("none", "pystrobe", "pystrobe, excluded", "pystrobe builtins", "pystrobe setprofile"),
             *("cProfile", "profiling.tracing", "VizTracer without C", "VizTracer"),
             *("yappi wall", "yappi cpu", "sys.setprofile", "empty C hook"),
-            *("empty fast hook", "line_profiler", "pyinstrument"),
+            *("empty fast hook", "fast hook with clock", "line_profiler", "pyinstrument"),
         ],
         ranges_of="pystrobe",
     ),

@@ -199,15 +199,23 @@ class FrameEvalHooks final : public Hooks {
   std::string rest_refused_;     // why it could not
 };
 
+template <Reads kReads>
 PyObject* EvaluateAlone(PyThreadState* thread, EvalFrame* frame, int throws) {
-  return _PyEval_EvalFrameDefault(thread, frame, throws);
+  if (kReads == Reads::kNothing) return _PyEval_EvalFrameDefault(thread, frame, throws);
+  ReadClock();
+  PyObject* const result = _PyEval_EvalFrameDefault(thread, frame, throws);
+  ReadClock();
+  return result;
 }
 
 class EmptyHooks final : public Hooks {
  public:
+  explicit EmptyHooks(Reads reads)
+      : evaluate_(reads == Reads::kClock ? &EvaluateAlone<Reads::kClock>
+                                         : &EvaluateAlone<Reads::kNothing>) {}
   const char* name() const override { return "frame evaluation"; }
-  Result<void> Install() override { return Set(&EvaluateAlone, &_PyEval_EvalFrameDefault); }
-  Result<void> Remove() override { return Set(&_PyEval_EvalFrameDefault, &EvaluateAlone); }
+  Result<void> Install() override { return Set(evaluate_, &_PyEval_EvalFrameDefault); }
+  Result<void> Remove() override { return Set(&_PyEval_EvalFrameDefault, evaluate_); }
   void FollowStacks() override {}
 
  private:
@@ -219,6 +227,8 @@ class EmptyHooks final : public Hooks {
     _PyInterpreterState_SetEvalFrameFunc(interpreter, to);
     return {};
   }
+
+  const _PyFrameEvalFunction evaluate_;
 };
 
 [[gnu::cold, gnu::noinline]] void GoOnWithoutStack() { installed->GoOnBySetProfile(); }
@@ -238,7 +248,7 @@ bool HasFrameEval() {
 
 std::unique_ptr<Hooks> MakeFrameEvalHooks() { return std::make_unique<FrameEvalHooks>(); }
 
-std::unique_ptr<Hooks> MakeEmptyHooks() { return std::make_unique<EmptyHooks>(); }
+std::unique_ptr<Hooks> MakeEmptyHooks(Reads reads) { return std::make_unique<EmptyHooks>(reads); }
 
 }  // namespace pystrobe::hooks
 

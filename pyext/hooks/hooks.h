@@ -41,8 +41,13 @@ void ProgramEnds();
 /// Sets one that does nothing for the calling thread, or takes it away: what is faster cannot be
 /// had by PyEval_SetProfile. To measure.
 void SetEmptyHook(bool is_set);
+/// What hooks that tell nobody do at the begin and the end of each call.
+enum class Reads : bool { kNothing, kClock };
+inline void ReadClock() {
+  asm volatile("" : : "r"(trace::TickClock::Now()));  // so that it is read though nobody wants it
+}
 /// The cheapest there are on this version, which tell nobody. To measure.
-std::unique_ptr<Hooks> MakeEmptyHooks();
+std::unique_ptr<Hooks> MakeEmptyHooks(Reads reads);
 #if PY_VERSION_HEX < 0x030C0000
 /// Frame evaluation (PEP 523). Where the C stack runs short PyEval_SetProfile takes over.
 std::unique_ptr<Hooks> MakeFrameEvalHooks();

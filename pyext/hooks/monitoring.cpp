@@ -157,14 +157,16 @@ constexpr const Events& kEvents = kEventsWhich<Follows::kNo>;
 constexpr const Events& kFollowingEvents = kEventsWhich<Follows::kYes>;
 constexpr size_t kPythonEvents = 6;
 
-// The same events, and nothing is done.
+// The same events, and nothing is done but to read the clock, if that.
+template <Reads kReads>
+PyObject* DoNothing(PyObject*, PyObject* const*, size_t, PyObject*) {
+  if (kReads == Reads::kClock) ReadClock();
+  Py_RETURN_NONE;
+}
+template <Reads kReads>
 constexpr Events kEmptyEvents = [] {
   Events events = kEvents;
-  for (Event& event : events) {
-    event.callback = [](PyObject*, PyObject* const*, size_t, PyObject*) -> PyObject* {
-      Py_RETURN_NONE;
-    };
-  }
+  for (Event& event : events) event.callback = &DoNothing<kReads>;
   return events;
 }();
 
@@ -328,8 +330,10 @@ std::unique_ptr<Hooks> MakeMonitoringHooks(bool builtins) {
   return std::make_unique<MonitoringHooks>(builtins);
 }
 
-std::unique_ptr<Hooks> MakeEmptyHooks() {
-  return std::make_unique<MonitoringHooks>(false, kEmptyEvents);
+std::unique_ptr<Hooks> MakeEmptyHooks(Reads reads) {
+  const Events& events =
+      reads == Reads::kClock ? kEmptyEvents<Reads::kClock> : kEmptyEvents<Reads::kNothing>;
+  return std::make_unique<MonitoringHooks>(false, events);
 }
 
 }  // namespace pystrobe::hooks

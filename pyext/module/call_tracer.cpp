@@ -83,12 +83,12 @@ void TraceNothing() {
   trace::TraceSession::ForgetInChild();
 }
 
-void SetEmptyFastHook(bool is_set) {
+void SetEmptyFastHook(bool is_set, bool reads_clock) {
   // Never freed: the interpreter may be gone by then.
   static hooks::Hooks* empty = nullptr;
   if (is_set == (empty != nullptr)) return;
   if (is_set) {
-    auto made = hooks::MakeEmptyHooks();
+    auto made = hooks::MakeEmptyHooks(reads_clock ? hooks::Reads::kClock : hooks::Reads::kNothing);
     if (auto done = made->Install(); !done) Raise(done.error());
     empty = made.release();
     return;
@@ -368,7 +368,8 @@ py::dict CallTracer::Facts() {
 void DefineCallTracer(py::module_& module) {
   module.def("_program_ends", &hooks::ProgramEnds);
   module.def("_set_empty_hook", &hooks::SetEmptyHook, py::arg("is_set"));
-  module.def("_set_empty_fast_hook", &SetEmptyFastHook, py::arg("is_set"));
+  module.def("_set_empty_fast_hook", &SetEmptyFastHook, py::arg("is_set"),
+             py::arg("reads_clock") = false);
   py::class_<CallTracer>(module, "CallTracer")
       .def(py::init([](const std::string& engine, bool builtins, const PatternTexts& include,
                        const PatternTexts& exclude, std::vector<std::string> library,

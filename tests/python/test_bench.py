@@ -32,7 +32,10 @@ def rows_of(pystrobe: Pystrobe, output: Path, *options: str) -> dict[str, dict[s
 
 
 def test_each_engine_is_measured_beside_others(pystrobe: Pystrobe, tmp_path: Path) -> None:
-    peers = ("cProfile", "sys.setprofile", "empty C hook", "empty fast hook")
+    peers = (
+        *("cProfile", "sys.setprofile", "empty C hook"),
+        *("empty fast hook", "fast hook with clock"),
+    )
     page = tmp_path / "cost.html"
     others = ("--peers", ",".join(peers), "-o", str(page))
     rows = rows_of(pystrobe, tmp_path / "cost.json", *others)
@@ -48,9 +51,11 @@ def test_each_engine_is_measured_beside_others(pystrobe: Pystrobe, tmp_path: Pat
         assert rows[tool]["ns_per_call"]["median"] > 0, tool
 
 
+@pytest.mark.parametrize("reads_clock", [False, True], ids=["empty", "clock"])
 @pytest.mark.parametrize("own", own_interpreters(), ids=lambda own: own.name)
-def test_the_empty_fast_hook_is_set_while_it_is_measured(own: Own) -> None:
+def test_the_fast_hook_is_set_while_it_is_measured(own: Own, reads_clock: bool) -> None:
     said = answer(
+        f"READS_CLOCK = {reads_clock}"
         """
 import ctypes, json, sys
 from pystrobe import _core
@@ -64,7 +69,7 @@ def hooks():
     own = ctypes.cast(api._PyEval_EvalFrameDefault, ctypes.c_void_p).value
     return [get(interpreter()) != own, None]
 before = hooks()
-_core._set_empty_fast_hook(True)
+_core._set_empty_fast_hook(True, READS_CLOCK)
 during = hooks()
 _core._set_empty_fast_hook(False)
 print(json.dumps([before, during, hooks()]))

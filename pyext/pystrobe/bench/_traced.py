@@ -180,11 +180,12 @@ class SetProfile(Nothing):
 class EmptyHook(Nothing):
     """What a hook of C costs that does nothing. ``kind``: the function of ours that sets it."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, **options: bool) -> None:
         self.set = getattr(importlib.import_module("pystrobe._core"), kind)
+        self.options = options
 
     def start(self) -> None:
-        self.set(True)
+        self.set(True, **self.options)
 
     def stop(self) -> None:
         self.set(False)
@@ -249,6 +250,10 @@ TOOLS: dict[str, tuple[str | None, Callable[[], Nothing]]] = {
     "sys.setprofile": (None, SetProfile),
     "empty C hook": ("pystrobe._core", lambda: EmptyHook("_set_empty_hook")),
     "empty fast hook": ("pystrobe._core", lambda: EmptyHook("_set_empty_fast_hook")),
+    "fast hook with clock": (
+        "pystrobe._core",
+        lambda: EmptyHook("_set_empty_fast_hook", reads_clock=True),
+    ),
     "line_profiler": ("line_profiler", line_profiler),
     "pyinstrument": ("pyinstrument", pyinstrument),
     "pystrobe, attach": ("pystrobe.bench._outside", lambda: outside("pystrobe, attach")),

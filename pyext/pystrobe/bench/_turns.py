@@ -21,7 +21,7 @@ TURNS = 8  #: of one process
 
 OURS = ("pystrobe", "pystrobe setprofile", "pystrobe builtins", "pystrobe, excluded")
 SAMPLING = "pystrobe, sampling"
-EMPTY = ("empty fast hook", "empty C hook")
+EMPTY = ("empty fast hook", "fast hook with clock", "empty C hook")
 EVERYWHERE = ("none", *OURS, *EMPTY, "cProfile", "sys.setprofile")
 PEERS = ("VizTracer", "VizTracer without C", "yappi wall", "yappi cpu", "line_profiler")
 ATTACHED = "pystrobe, attach"
