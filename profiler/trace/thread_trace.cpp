@@ -25,25 +25,26 @@ constexpr Key kNobody = &nobody;
 }  // namespace
 
 // The flag is set before the clock is read: what comes in between is seen the next time.
-Ticks OffCpu::Look() {
+Ticks OffCpu::Look(Ticks& now) {
   flag_.Set();
   const Nanoseconds cpu = ThreadCpuNow();
-  const Ticks then = TickClock::Now();
-  SyncTo(then, cpu);
+  now = TickClock::Now();
   ++looks_;
-  return then;
+  return SyncTo(now, cpu);
 }
 
-void OffCpu::SyncTo(Ticks now, Nanoseconds cpu) {
+Ticks OffCpu::SyncTo(Ticks now, Nanoseconds cpu) {
   const auto passed = static_cast<double>(now - last_);
   const double used = static_cast<double>((cpu - last_cpu_).count()) * rate_->ticks_per_ns();
   // What is more than there was is carried on: to leave it out would make chance errors off-CPU
   // time.
   const double off = passed - used - carried_;
-  if (off > 0) ticks_ += static_cast<Ticks>(off);
+  const Ticks found = off > 0 ? static_cast<Ticks>(off) : 0;
+  ticks_ += found;
   carried_ = std::max(-off, 0.0);
   Trust(now);
   last_cpu_ = cpu;
+  return found;
 }
 
 Result<std::unique_ptr<ThreadTrace>> ThreadTrace::Begin(const ThreadStart& start,
@@ -72,7 +73,7 @@ ThreadTrace::ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWat
       has_cpu_time_(wishes.cpu_time),
       tid_(start.tid),
       begin_(start.at) {
-  *top_ = {&tree_.root(), begin_, 0, kNobody};
+  *top_ = {&tree_.root(), begin_, kNobody, 0};
 }
 
 void ThreadTrace::BeginRunning(std::span<const RunningCall> running, Ticks begin) {
@@ -82,7 +83,7 @@ void ThreadTrace::BeginRunning(std::span<const RunningCall> running, Ticks begin
         *top_->node, key, [this](Key fresh) { return !tree_.IsFull() && Admits(fresh); });
     if (node != nullptr) {
       ++node->running;
-      *++top_ = {node, begin, off_cpu_.ticks(), kNobody};
+      Open(top_[1], *node, begin, kNobody);
       if (log_.IsOn()) log_.Enter(*node, begin);
     }
     running_.push_back({frame, top_});
@@ -103,7 +104,7 @@ void ThreadTrace::EndRunning(const void* frame) {
   running_.erase(kept, running_.end());
   Slot* const last = running_.empty() ? slots_.data() : running_.back().slot;
   Ticks now = TickClock::Now();
-  off_cpu_.Follow(now);
+  Follow(now);
   LeaveDownTo(last + 1, now);
 }
 
@@ -136,16 +137,25 @@ CallNode* ThreadTrace::PushOrThrow(Key key) {
     return nullptr;
   }
   Ticks now = TickClock::Now();
-  off_cpu_.Follow(now);
-  *slot = {node, now, off_cpu_.ticks(), key};
-  top_ = slot;
+  Follow(now);
+  Open(*slot, *node, now, key);
   if (log_.IsOn()) log_.Enter(*node, now);
   return node;
 }
 
+void ThreadTrace::EndSlot(Slot& slot, Ticks now) {
+  const Ticks total = now - slot.begin;
+  const Ticks off_cpu = std::exchange(slot.off_cpu, 0);
+  slot.node->total += total;
+  // What is found out in this call may have been before it.
+  slot.node->off_cpu += std::min(total, off_cpu);
+  (&slot)[-1].off_cpu += off_cpu;
+  if (log_.IsOn()) log_.Leave(now);
+}
+
 bool ThreadTrace::LeaveTop() {
   Ticks now = TickClock::Now();
-  off_cpu_.Follow(now);
+  Follow(now);
   EndSlot(*top_--, now);
   return true;
 }
@@ -234,7 +244,7 @@ bool ThreadTrace::LeaveOutOfOrder(Key key) {
     return true;
   }
   Ticks now = TickClock::Now();
-  off_cpu_.Follow(now);
+  Follow(now);
   LeaveDownTo(slot, now);
   return true;
 }
@@ -258,7 +268,6 @@ bool ThreadTrace::GoBackTo(const void* stack) {
   SetLimit();
   for (Slot* slot = slots_.data() + 1; slot <= top_; ++slot) {
     slot->begin = now;
-    slot->off_cpu_before = off_cpu_.ticks();
     if (log_.IsOn()) log_.Enter(*slot->node, now);
   }
   return true;
@@ -275,11 +284,11 @@ void ThreadTrace::BeginStack(const void* stack, std::span<const RunningCall> run
 // Each of its calls has had its time so far, like a generator that waits.
 Ticks ThreadTrace::LeaveStack() {
   Ticks now = TickClock::Now();
-  off_cpu_.Follow(now);
+  Follow(now);
   if (beyond_ > 0) CountTooDeep();
   Slot* const first = slots_.data() + 1;
   Slot* const end = std::min(top_ + 1 + beyond_, slots_end());
-  for (const Slot* slot = top_; slot >= first; --slot) EndSlot(*slot, now);
+  for (Slot* slot = top_; slot >= first; --slot) EndSlot(*slot, now);
   if (end > first || !running_.empty()) {
     other_stacks_.insert_or_assign(
         stack_, Stack{{first, end}, top_, last_running_, std::exchange(running_, {}), beyond_});
@@ -314,7 +323,7 @@ void ThreadTrace::EndLife(Key key, const void* frame) {
 
 void ThreadTrace::End(Nanoseconds cpu) {
   end_ = TickClock::Now();
-  if (has_cpu_time_) off_cpu_.SyncTo(end_, cpu);
+  if (has_cpu_time_) top_->off_cpu += off_cpu_.SyncTo(end_, cpu);
   LeaveDownTo(slots_.data() + 1, end_);
   if (has_cpu_time_) tree_.SettleCpu(end_ - begin_ - std::min(end_ - begin_, off_cpu_.ticks()));
   log_.Close();

@@ -56,24 +56,27 @@ class OffCpu {
     Trust(now);
   }
 
-  /// Whether ticks() is that of `now`, without another look at the kernel's clock.
+  /// Whether the thread had a CPU from the last Follow or SyncTo until `now`, without another look
+  /// at the kernel's clock.
   bool IsKnownAt(Ticks now) const { return flag_.IsSet() && now <= trusted_until_; }
-  /// Brings ticks() up to `now`, which it may move to a later moment.
-  void Follow(Ticks& now) {
-    if (!IsKnownAt(now)) [[unlikely]]
-      now = Look();
-  }
-  /// Time without a CPU, since the beginning. As of the last Follow or SyncTo.
+  /// The same of what TickClock::ReadTsc gave; false where that is not the clock.
+  bool IsKnownAtTsc(Ticks now) const { return flag_.IsSet() && now <= tsc_trusted_until_; }
+  /// How long the thread had no CPU since the last Follow or SyncTo, up to `now`, which it may move
+  /// to a later moment.
+  Ticks Follow(Ticks& now) { return IsKnownAt(now) ? 0 : Look(now); }
+  /// The same where it had used `cpu` at `now`. [also another thread, while this one traces
+  /// nothing]
+  Ticks SyncTo(Ticks now, Nanoseconds cpu);
+  /// All of that.
   Ticks ticks() const { return ticks_; }
-  /// The thread had used `cpu` at `now`. [also another thread, while this one traces nothing]
-  void SyncTo(Ticks now, Nanoseconds cpu);
   uint64_t looks() const { return looks_; }
 
  private:
-  Ticks Look();
+  Ticks Look(Ticks& now);
   void Trust(Ticks now) {
     last_ = now;
     trusted_until_ = now + std::min(trust_, ~now);
+    tsc_trusted_until_ = TickClock::UsesTsc() ? trusted_until_ : 0;
   }
 
   SwitchFlag flag_;
@@ -82,6 +85,7 @@ class OffCpu {
   Ticks ticks_ = 0;
   Ticks last_ = 0;  // when it was last known
   Ticks trusted_until_ = 0;
+  Ticks tsc_trusted_until_ = 0;
   Nanoseconds last_cpu_;
   double carried_ = 0;  // CPU time, in ticks, beyond what had passed by then
   uint64_t looks_ = 0;
@@ -170,13 +174,16 @@ class ThreadTrace {
   }
   bool LeaveAgain(Key key) {
     Slot* const slot = top_;
-    if (slot->key != key || !TickClock::UsesTsc()) [[unlikely]]
+    if (slot->key != key || slot->off_cpu != 0) [[unlikely]]
       return false;
     const Ticks now = TickClock::ReadTsc();
-    if (!off_cpu_.IsKnownAt(now) || !log_.HasRoomAt(now)) [[unlikely]]
+    if (!off_cpu_.IsKnownAtTsc(now)) [[unlikely]]
       return false;
-    Charge(*slot, now);
-    if (log_.IsOn()) log_.LeaveWithRoom(now);
+    if (log_.IsOn()) [[unlikely]] {
+      if (!log_.HasRoomAt(now)) return false;
+      log_.LeaveWithRoom(now);
+    }
+    slot->node->total += now - slot->begin;
     top_ = slot - 1;
     return true;
   }
@@ -276,8 +283,10 @@ class ThreadTrace {
   struct Slot {
     CallNode* node;
     Ticks begin;
-    Ticks off_cpu_before;
     Key key;  // the node's; nobody's where more is to be done at its end than Leave does
+    // The thread had no CPU, as was found out since it began and is no call's within it. 0 of one
+    // that is not open.
+    Ticks off_cpu;
   };
 
   ThreadTrace(const ThreadStart& start, LazyArray<Slot> slots, KeyWatch& watch,
@@ -287,31 +296,32 @@ class ThreadTrace {
   CallNode* PushAgain(Key key) {
     Slot* const slot = top_ + 1;
     CallNode* const node = CallTree::ChildAgain(*top_->node, key);
-    if (slot == limit_ || node == nullptr || !TickClock::UsesTsc()) [[unlikely]]
+    if (slot == limit_ || node == nullptr) [[unlikely]]
       return nullptr;
     const Ticks now = TickClock::ReadTsc();
-    if (!off_cpu_.IsKnownAt(now) || !log_.HasRoomAt(now)) [[unlikely]]
+    if (!off_cpu_.IsKnownAtTsc(now)) [[unlikely]]
       return nullptr;
-    *slot = {node, now, off_cpu_.ticks(), key};
-    if (log_.IsOn()) log_.EnterWithRoom(*node, now);
-    top_ = slot;
+    if (log_.IsOn()) [[unlikely]] {
+      if (!log_.HasRoomAt(now)) return nullptr;
+      log_.EnterWithRoom(*node, now);
+    }
+    Open(*slot, *node, now, key);
     return node;
+  }
+  void Open(Slot& slot, CallNode& node, Ticks now, Key key) {
+    slot.node = &node;
+    slot.begin = now;
+    slot.key = key;
+    top_ = &slot;
   }
   // nullptr: it is not traced.
   CallNode* Push(Key key);
   CallNode* PushOrThrow(Key key);
   bool LeaveTop();
-  // `slot`, which is open, is no more from now on.
-  void Charge(const Slot& slot, Ticks now) {
-    const Ticks total = now - slot.begin;
-    slot.node->total += total;
-    // What is found out in this call may have been before it.
-    slot.node->off_cpu += std::min(total, off_cpu_.ticks() - slot.off_cpu_before);
-  }
-  void EndSlot(const Slot& slot, Ticks now) {
-    Charge(slot, now);
-    if (log_.IsOn()) log_.Leave(now);
-  }
+  // What is found out now is the innermost call's.
+  void Follow(Ticks& now) { top_->off_cpu += off_cpu_.Follow(now); }
+  // `slot`, which is open and not the root's, is no more from now on.
+  void EndSlot(Slot& slot, Ticks now);
   bool Admits(Key key) { return !IsKnownRefused(key) && AdmitsNew(key); }
   bool AdmitsNew(Key key);
   bool IsRefused(Key key) { return IsKnownRefused(key) || watch_.IsRefused(key); }

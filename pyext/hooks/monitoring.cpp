@@ -73,14 +73,20 @@ PyObject* On(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
 using Trace = trace::ThreadTrace;
 
 bool BeginAgain(Trace& trace, PyObject* code) {
-  return !IsCoroutine(code) && trace.EnterAgain(code);
+  if (IsCoroutine(code)) [[unlikely]]
+    return false;
+  return trace.EnterAgain(code);
 }
 bool Begin(Trace& trace, PyObject* code) {
   if (!trace.Enter(code)) return false;
   if (IsCoroutine(code)) trace.BeginLife(code, RunningFrame(PyThreadState_Get()));
   return true;
 }
-bool EndAgain(Trace& trace, PyObject* code) { return !IsCoroutine(code) && trace.LeaveAgain(code); }
+bool EndAgain(Trace& trace, PyObject* code) {
+  if (IsCoroutine(code)) [[unlikely]]
+    return false;
+  return trace.LeaveAgain(code);
+}
 bool End(Trace& trace, PyObject* code) {
   if (IsCoroutine(code)) trace.EndLife(code, RunningFrame(PyThreadState_Get()));
   return trace.Leave(code);

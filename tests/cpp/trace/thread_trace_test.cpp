@@ -402,6 +402,28 @@ TEST(ThreadTrace, NoCallIsWithoutACpuForLongerThanItLasts) {
   EXPECT_LE(call.off_cpu, call.total);
 }
 
+TEST(ThreadTrace, WhatWasBeforeACallIsItsCallers) {
+  CountedKeys watch(nullptr);
+  const TickRate rate = TickRate::Measure();
+  const ThreadStart start{gettid(), TickClock::Now(), ThreadCpuNow() + milliseconds(5)};
+  const auto trace = *ThreadTrace::Begin(start, {}, watch, rate);
+  if (SwitchFlag::Available()) SwitchFlag::OfThisThread().Set();
+  trace->Enter(KeyOf(0));
+  trace->Enter(KeyOf(1));
+  usleep(1'000);
+  trace->Leave(KeyOf(1));  // finds out about these 5 ms too
+  const Nanoseconds end = ThreadCpuNow() + milliseconds(8);
+  while (ThreadCpuNow() < end) continue;
+  trace->Leave(KeyOf(0));
+  trace->End(ThreadCpuNow());
+  const CallNode& caller = *trace->tree().root().first_child;
+  const CallNode& called = *caller.first_child;
+  EXPECT_GE(rate.ToTime(called.off_cpu), milliseconds(1));
+  EXPECT_LE(called.off_cpu, called.total);
+  EXPECT_GE(rate.ToTime(caller.off_cpu), milliseconds(6));
+  EXPECT_GE(rate.ToTime(caller.cpu()), milliseconds(2));
+}
+
 TEST(ThreadTrace, TheKernelIsAskedNowAndThenWhateverTheFlagSays) {
   Traced trace;
   const Nanoseconds end = ThreadCpuNow() + 40 * OffCpu::kLongestTrust;
