@@ -144,12 +144,13 @@ CallNode* ThreadTrace::PushOrThrow(Key key) {
 }
 
 void ThreadTrace::EndSlot(Slot& slot, Ticks now) {
+  Slot& caller = *(&slot - 1);
   const Ticks total = now - slot.begin;
   const Ticks off_cpu = std::exchange(slot.off_cpu, 0);
+  caller.off_cpu += off_cpu;
   slot.node->total += total;
   // What is found out in this call may have been before it.
   slot.node->off_cpu += std::min(total, off_cpu);
-  (&slot)[-1].off_cpu += off_cpu;
   if (log_.IsOn()) log_.Leave(now);
 }
 

@@ -39,6 +39,13 @@ inline const void* RunningFrame(const PyThreadState* thread) {
 /// Nobody evaluates frames there.
 inline const void* IdentityOf(const PyFrameObject*) { return nullptr; }
 
+/// The frame has it for as long as it is there.
+inline PyCodeObject* CodeOf(PyFrameObject* frame) {
+  PyCodeObject* const code = PyFrame_GetCode(frame);
+  Py_DECREF(code);
+  return code;
+}
+
 #else
 
 #if PY_VERSION_HEX >= 0x030B0000
@@ -74,6 +81,8 @@ inline const void* RunningFrame(const PyThreadState* thread) {
   return thread->cframe->current_frame;
 }
 inline const void* IdentityOf(const PyFrameObject* frame) { return frame->f_frame; }
+/// The frame has it for as long as it is there. Calls nothing: a hook needs no registers kept then.
+inline PyCodeObject* CodeOf(const PyFrameObject* frame) { return frame->f_frame->f_code; }
 
 /// Of a generator's frame that stops: whether it is to go on.
 inline bool IsSuspended(const EvalFrame* frame) {
@@ -92,6 +101,7 @@ inline bool GoesOn(const EvalFrame* frame) { return frame->f_lasti >= 0; }
 inline bool NeverBegan(const EvalFrame* frame) { return frame->f_lasti < 0; }
 inline const void* RunningFrame(const PyThreadState* thread) { return thread->frame; }
 inline const void* IdentityOf(const PyFrameObject* frame) { return frame; }
+inline PyCodeObject* CodeOf(const PyFrameObject* frame) { return frame->f_code; }
 inline bool IsSuspended(const EvalFrame* frame) {
 #if PY_VERSION_HEX >= 0x030A0000
   return frame->f_state == FRAME_SUSPENDED;

@@ -135,13 +135,6 @@ void Follow(PyFrameObject* frame, int what) {
               begins ? Innermost::kBegins : Innermost::kIsRunning, frame);
 }
 
-// The frame has it for as long as it is there.
-PyCodeObject* CodeOf(PyFrameObject* frame) {
-  PyCodeObject* const code = PyFrame_GetCode(frame);
-  Py_DECREF(code);
-  return code;
-}
-
 void OnBegin(trace::ThreadTrace& trace, PyFrameObject* frame) {
   PyCodeObject* const code = CodeOf(frame);
   const trace::Key key = Functions::KeyOfCode(reinterpret_cast<PyObject*>(code));
