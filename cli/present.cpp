@@ -36,6 +36,12 @@ FoldOptions FoldFor(const View& view, Mode mode) {
           .work = WorkOf(mode)};
 }
 
+/// What it is where its name tells of another format: -f goes before the name.
+std::string AsWhat(write::Format format, const std::string& path) {
+  const auto named = write::FormatByFileName(path);
+  return !named || *named == format ? "" : fmt::format(" as {}", write::FormatName(format));
+}
+
 bool WriteOutput(OutputFile& output, const Profile& profile, Mode mode,
                  const PresentOptions& options) {
   const write::Format format = output.request().format;
@@ -49,9 +55,9 @@ bool WriteOutput(OutputFile& output, const Profile& profile, Mode mode,
     return false;
   }
   if (!options.quiet && !output.request().to_stdout()) {
-    PrintNote(fmt::format("wrote {}{}; {}", output.request().path,
-                          write::SizeNote(format, SizeOf(output.request().path)),
-                          write::HowToOpen(format, output.request().path)));
+    const std::string& path = output.request().path;
+    PrintNote(fmt::format("wrote {}{}{}; {}", path, AsWhat(format, path),
+                          write::SizeNote(format, SizeOf(path)), write::HowToOpen(format, path)));
   }
   return true;
 }

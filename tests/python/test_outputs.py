@@ -68,6 +68,11 @@ def test_every_format_at_once(pystrobe: Pystrobe, newest: Interpreter, tmp_path:
         assert f"wrote {tmp_path / name}" in finished.err
     assert "self %" in finished.out
     assert "Quality:" in finished.out
+    other = tmp_path / "a.html"
+    recording = str(tmp_path / "a.strobe")
+    told = pystrobe.succeed("report", recording, "-f", "collapsed", "-o", str(other)).err
+    assert f"wrote {other} as collapsed" in told
+    assert other.read_text() == (tmp_path / "a.collapsed").read_text()
 
 
 def test_a_format_on_standard_output(pystrobe: Pystrobe, newest: Interpreter) -> None:
