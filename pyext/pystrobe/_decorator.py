@@ -138,5 +138,5 @@ def _deliver(profiler: Profiler, place: str | None) -> None:
             profile.save(place)
     # The program may have done anything to what this needs.
     except Exception as error:
-        text = f"a call was profiled, and then: {profiler._failure(error)}"
+        text = f"a call was profiled, and then: {_output.failure(error, profiler._profile)}"
         warnings.warn(text, RuntimeWarning, stacklevel=3)

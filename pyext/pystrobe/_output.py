@@ -81,6 +81,12 @@ def _may(path: str, what: int) -> bool:
     return os.access(path, what, effective_ids=os.access in os.supports_effective_ids)
 
 
+def failure(error: Exception, profile: Profile | None) -> str:
+    """What is told of an end that went wrong: why, and where the profile is kept."""
+    told = str(error) or repr(error)
+    return told if profile is None else f"{told}\n{kept(profile)}"
+
+
 def kept(profile: Profile) -> str:
     """Saves it where it can be, and says where that is."""
     try:

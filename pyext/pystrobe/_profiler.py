@@ -432,12 +432,7 @@ class Profiler:
         try:
             self._end()
         except Exception as error:
-            warnings.warn(self._failure(error), RuntimeWarning, stacklevel=2)
-
-    def _failure(self, error: Exception) -> str:
-        """What is told of an end that went wrong: why, and where the profile is kept."""
-        told = str(error) or repr(error)
-        return told if self._profile is None else f"{told}\n{_output.kept(self._profile)}"
+            warnings.warn(_output.failure(error, self._profile), RuntimeWarning, stacklevel=2)
 
     def key_averages(self) -> Averages:
         """The functions and kernels of the profile, as ``torch.profiler`` has them."""
@@ -499,7 +494,7 @@ def _stop_at_exit() -> None:
         running._end()
     # The program may have done anything to what this needs.
     except Exception as error:
-        print(f"pystrobe: {running._failure(error)}", file=sys.stderr)
+        print(f"pystrobe: {_output.failure(error, running._profile)}", file=sys.stderr)
 
 
 os.register_at_fork(after_in_child=_forget_in_child)

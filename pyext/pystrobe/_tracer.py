@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import sys
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -225,21 +226,20 @@ class Tracer:
         if ran and self._place is not None:
             self.save(self._place)
 
-    def _stop_and_warn(self) -> None:
-        """The same where an exception has nobody to go to: there is another one, or no program."""
+    def _end_and_save(self) -> str:
+        """The same where an exception has nobody to go to, as there is another one, or no program:
+        gives what went wrong with the saving; empty: nothing."""
         ran = _running is self
         self._end()
         if not ran or self._place is None:
-            return
+            return ""
         profile = None
         try:
             profile = self.profile()
             profile.save(self._place)
         except Exception as error:
-            told = str(error) or repr(error)
-            if profile is not None:
-                told = f"{told}\n{_output.kept(profile)}"
-            warnings.warn(told, RuntimeWarning, stacklevel=3)
+            return _output.failure(error, profile)
+        return ""
 
     def _end(self) -> None:
         global _running
@@ -269,8 +269,8 @@ class Tracer:
     ) -> None:
         if value is None:
             self.stop()
-        else:
-            self._stop_and_warn()
+        elif failure := self._end_and_save():
+            warnings.warn(failure, RuntimeWarning, stacklevel=2)
 
     @property
     def engine(self) -> str:
@@ -543,8 +543,8 @@ def _forget_in_child() -> None:
 
 def _stop_at_exit() -> None:
     _core._program_ends()
-    if _running is not None:
-        _running._stop_and_warn()
+    if _running is not None and (failure := _running._end_and_save()):
+        print(f"pystrobe: {failure}", file=sys.stderr)
 
 
 os.register_at_fork(after_in_child=_forget_in_child)
