@@ -82,7 +82,7 @@ class RandomRecording {
     metadata.native = OneIn(2);
     metadata.max_depth = OneIn(2) ? 0 : static_cast<uint32_t>(Below(1000));
     metadata.clock = static_cast<CallClock>(Below(3));
-    if (Below(2) == 0) metadata.gpu_failure = "there is no CUDA driver";
+    if (OneIn(2)) metadata.gpu_failure = "there is no CUDA driver";
     return metadata;
   }
 
