@@ -12,6 +12,7 @@ import signal
 import struct
 import termios
 import time
+from contextlib import suppress
 
 
 class OnTerminal:
@@ -59,7 +60,10 @@ class OnTerminal:
         return os.waitstatus_to_exitcode(ended[1])
 
     def _read(self) -> str:
-        try:
-            return os.read(self.master, 65536).decode(errors="replace")
-        except OSError:  # the other side is closed
-            return ""
+        """What there is; empty once the other side is closed. Linux looks whether there is anything
+        and then whether it is closed, and what is written and closed in between is there only when
+        asked again (n_tty_read in drivers/tty/n_tty.c)."""
+        for _ in range(2):
+            with suppress(OSError):
+                return os.read(self.master, 65536).decode(errors="replace")
+        return ""

@@ -39,6 +39,7 @@ GONE = "<code object gone>"
 # What stands for the callers that a copy did not reach.
 INCOMPLETE = "<incomplete stack>"
 OWNED_UP = "a piece of a stack"
+EMPTY = "empty stack"
 ALWAYS_IMPORTED = ["_weakrefset", "contextlib", "functools", "selectors", "threading", "weakref"]
 
 
@@ -100,7 +101,7 @@ class Oracle:
         sources = target_sources(target)
         self._own = {file for file, _ in sources}
         self._drops_code = "exec(" in sources[0][1] and target != "tower"
-        self._has_threads = "threading" in imported_modules(sources[0][1])
+        self.has_threads = "threading" in imported_modules(sources[0][1])
         self._calls: dict[tuple[str, int], list[str]] = {}
         self._entries: set[tuple[str, str]] = set()
         self._anywhere = {(file, name) for name, file in COLLECTED}
@@ -140,7 +141,7 @@ class Oracle:
         """None when the stack (root first) can be. Without `lines`, only functions are judged."""
         if not frames:
             # A thread that is being born, is dying, or lent itself to another interpreter.
-            return None if self._has_threads else "empty stack"
+            return None if self.has_threads else EMPTY
         if frames[0].name == INCOMPLETE:
             return self._why_not_called(frames[1:], lines) or OWNED_UP
         return self._check_root(frames[0]) or self._why_not_called(frames, lines)
@@ -154,7 +155,8 @@ class Oracle:
                 return reason
         return None
 
-    def judge(self, stacks: Iterable[Stack], lines: bool = True) -> Verdict:
+    def judge(self, stacks: Iterable[Stack], lines: bool = True, unseen: int = 0) -> Verdict:
+        """`unseen`: of the samples without frames so many say that no look was made."""
         possible = 0
         impossible: Counter[str] = Counter()
         for stack in stacks:
@@ -163,7 +165,10 @@ class Oracle:
                 possible += stack.samples
             else:
                 impossible[reason] += stack.samples
-        return Verdict(possible, impossible)
+        empty = impossible.pop(EMPTY, 0)
+        if empty > unseen:
+            impossible[EMPTY] = empty - unseen
+        return Verdict(possible + min(empty, unseen), impossible)
 
     def _check_root(self, frame: Frame) -> str | None:
         if frame.name == "<module>" and frame.file in self._own:
