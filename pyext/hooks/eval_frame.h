@@ -11,8 +11,11 @@
 #include <Python.h>
 #include <frameobject.h>
 #include <opcode.h>
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+#if PY_VERSION_HEX >= 0x030B0000
 #include <internal/pycore_frame.h>
+#endif
+#if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_interpframe_structs.h>
 #endif
 #undef Py_BUILD_CORE
 
@@ -39,11 +42,16 @@ inline const void* RunningFrame(const PyThreadState* thread) {
 /// Nobody evaluates frames there.
 inline const void* IdentityOf(const PyFrameObject*) { return nullptr; }
 
-/// The frame has it for as long as it is there.
-inline PyCodeObject* CodeOf(PyFrameObject* frame) {
-  PyCodeObject* const code = PyFrame_GetCode(frame);
-  Py_DECREF(code);
-  return code;
+/// The frame has it for as long as it is there. Calls nothing: a hook needs no registers kept then.
+inline PyCodeObject* CodeOf(const PyFrameObject* frame) {
+#if PY_VERSION_HEX >= 0x030E0000
+  constexpr uintptr_t kTags = 3;  // _PyStackRef, Include/internal/pycore_stackref.h
+  return reinterpret_cast<PyCodeObject*>(frame->f_frame->f_executable.bits & ~kTags);
+#elif PY_VERSION_HEX >= 0x030D0000
+  return reinterpret_cast<PyCodeObject*>(frame->f_frame->f_executable);
+#else
+  return frame->f_frame->f_code;
+#endif
 }
 
 #else

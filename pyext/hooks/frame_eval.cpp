@@ -36,7 +36,7 @@ State state = State::kSilent;
 // Python does not otherwise: a program that recurses deeply must not end by it.
 struct Stack {
   uintptr_t begin = 0;
-  uintptr_t short_below = 0;
+  uintptr_t short_size = 0;  // so much from there on is too little
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local Stack stack;
 
@@ -49,13 +49,14 @@ Stack StackOfThisThread() {
   pthread_attr_getstack(&attributes, &address, &size);
   pthread_attr_destroy(&attributes);
   const auto begin = reinterpret_cast<uintptr_t>(address);
-  return {begin, begin + std::min<uintptr_t>(size / 4, kMostKept)};
+  return {begin, std::min<uintptr_t>(size / 4, kMostKept)};
 }
 
-// Elsewhere than on the thread's own stack (coroutines of C) nothing is known.
-bool IsStackShort() {
-  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  return here < stack.short_below && here >= stack.begin;
+// Elsewhere than on the thread's own stack (coroutines of C) nothing is known. (The frame's address
+// would cost each function that asks a register.)
+[[gnu::always_inline]] inline bool IsStackShort() {
+  char here;
+  return reinterpret_cast<uintptr_t>(&here) - stack.begin < stack.short_size;
 }
 
 trace::ThreadTrace* Begin() {
@@ -68,57 +69,86 @@ class FrameEvalHooks;
 FrameEvalHooks* installed = nullptr;
 void GoOnWithoutStack();
 
-/// Apart for generators, as others are called far more often and there is less to ask about them.
-template <bool kOfGenerator>
+// After a frame was evaluated: whether its end is told to `trace`. Meanwhile the tracing may have
+// ended, or that of another session begun.
+bool IsToldOfEnd(trace::ThreadTrace* trace, const EvalFrame* frame) {
+  if (trace != trace::current_trace || state == State::kSilent) return false;
+  if (state == State::kFollows) FollowStack(*trace, Told::kEnd, Innermost::kIsRunning, frame);
+  return true;
+}
+
+// `raised`: of itself, and not as it was told to.
+void TellEnd(trace::ThreadTrace& trace, const EvalFrame* frame, trace::Key key, bool is_coroutine,
+             bool raised) {
+  if (raised && NeverBegan(frame)) {
+    trace.TakeBack(key);  // the limit of recursion
+    return;
+  }
+  if (is_coroutine && !IsSuspended(frame)) trace.EndLife(key, frame);
+  trace.Leave(key);
+}
+
 PyObject* EvaluateTraced(trace::ThreadTrace* trace, PyThreadState* thread, EvalFrame* frame,
                          int throws) {
   const trace::Key key = frame->f_code;
-  const bool goes_on = kOfGenerator && (throws != 0 || GoesOn(frame));
+  const bool is_of_generator = IsOfGenerator(frame);
+  const bool goes_on = is_of_generator && (throws != 0 || GoesOn(frame));
   const bool is_traced = goes_on ? trace->Resume(key) : trace->Enter(key);
   // Whose frames are there afterwards, too.
-  const bool is_coroutine = kOfGenerator && is_traced && IsCoroutine(key);
+  const bool is_coroutine = is_of_generator && is_traced && IsCoroutine(key);
   if (is_coroutine && !goes_on) trace->BeginLife(key, frame);
-  if (!is_traced) [[unlikely]]
-    trace->NotePassedOver();  // of its end it is not told
+  if (!is_traced) trace->NotePassedOver();  // of its end it is not told
   PyObject* const result = evaluates(thread, frame, throws);
-  if (!is_traced && state != State::kFollows) [[unlikely]]
-    return result;
-  // Meanwhile the tracing may have ended, or that of another session begun.
-  if (trace != trace::current_trace) [[unlikely]]
-    return result;
-  if (state != State::kTells) [[unlikely]] {
-    if (state == State::kSilent) return result;
-    FollowStack(*trace, Told::kEnd, Innermost::kIsRunning, frame);
-  }
-  if (!is_traced) [[unlikely]]
-    return result;
-  if (result == nullptr && throws == 0 && NeverBegan(frame)) [[unlikely]] {
-    trace->TakeBack(key);  // the limit of recursion
-  } else {
-    if (is_coroutine && !IsSuspended(frame)) trace->EndLife(key, frame);
-    trace->Leave(key);
+  if (IsToldOfEnd(trace, frame) && is_traced) {
+    TellEnd(*trace, frame, key, is_coroutine, result == nullptr && throws == 0);
   }
   return result;
 }
 
-PyObject* Evaluate(PyThreadState* thread, EvalFrame* frame, int throws) {
+[[gnu::noinline]] PyObject* EvaluateAny(PyThreadState* thread, EvalFrame* frame, int throws) {
   trace::ThreadTrace* trace = trace::current_trace;
-  if (state != State::kTells) [[unlikely]] {
-    if (state == State::kSilent) return evaluates(thread, frame, throws);
-    if (trace != nullptr) FollowStack(*trace, Told::kBegin, Innermost::kIsRunning, frame);
+  if (state == State::kSilent) return evaluates(thread, frame, throws);
+  if (state == State::kFollows && trace != nullptr) {
+    FollowStack(*trace, Told::kBegin, Innermost::kIsRunning, frame);
   }
-  if (trace == nullptr) [[unlikely]]
-    trace = Begin();
+  if (trace == nullptr) trace = Begin();
   if (trace == nullptr || MakesGenerator(frame)) return evaluates(thread, frame, throws);
-  if (IsStackShort()) [[unlikely]] {
+  if (IsStackShort()) {
     GoOnWithoutStack();
     return evaluates(thread, frame, throws);
   }
-  if (trace->IsAmongRunning()) [[unlikely]]
-    trace->ReturnTo(RunningFrame(thread));
-  if (IsOfGenerator(frame)) [[unlikely]]
-    return EvaluateTraced<true>(trace, thread, frame, throws);
-  return EvaluateTraced<false>(trace, thread, frame, throws);
+  if (trace->IsAmongRunning()) trace->ReturnTo(RunningFrame(thread));
+  return EvaluateTraced(trace, thread, frame, throws);
+}
+
+// Of what BeginAgain has entered.
+[[gnu::noinline]] PyObject* EndAny(trace::ThreadTrace* trace, EvalFrame* frame, int throws,
+                                   PyObject* result) {
+  if (IsToldOfEnd(trace, frame)) {
+    TellEnd(*trace, frame, frame->f_code, false, result == nullptr && throws == 0);
+  }
+  return result;
+}
+
+// Apart what is most often: as little as can be is kept for it on the C stack, and in registers.
+bool BeginAgain(trace::ThreadTrace* trace, const EvalFrame* frame) {
+  if (trace == nullptr || state != State::kTells) return false;
+  if ((frame->f_code->co_flags & kGeneratorFlags) != 0) return false;
+  return !IsStackShort() && !trace->IsAmongRunning() && trace->EnterAgain(frame->f_code);
+}
+[[gnu::noinline]] PyObject* End(trace::ThreadTrace* trace, EvalFrame* frame, int throws,
+                                PyObject* result) {
+  const bool is_told = result != nullptr && trace == trace::current_trace &&
+                       state == State::kTells && trace->LeaveAgain(frame->f_code);
+  if (is_told) [[likely]]
+    return result;
+  return EndAny(trace, frame, throws, result);
+}
+PyObject* Evaluate(PyThreadState* thread, EvalFrame* frame, int throws) {
+  trace::ThreadTrace* const trace = trace::current_trace;
+  if (!BeginAgain(trace, frame)) [[unlikely]]
+    return EvaluateAny(thread, frame, throws);
+  return End(trace, frame, throws, evaluates(thread, frame, throws));
 }
 
 class FrameEvalHooks final : public Hooks {
