@@ -278,7 +278,10 @@ bool HasFrameEval() {
 
 std::unique_ptr<Hooks> MakeFrameEvalHooks() { return std::make_unique<FrameEvalHooks>(); }
 
-std::unique_ptr<Hooks> MakeEmptyHooks(Reads reads) { return std::make_unique<EmptyHooks>(reads); }
+std::unique_ptr<Hooks> MakeEmptyHooks(bool builtins, Reads reads) {
+  if (builtins) return MakeEmptySetProfileHooks(builtins, reads);
+  return std::make_unique<EmptyHooks>(reads);
+}
 
 }  // namespace pystrobe::hooks
 

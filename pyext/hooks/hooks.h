@@ -38,16 +38,16 @@ std::unique_ptr<Hooks> MakeSetProfileHooks(bool builtins);
 /// keeps them waiting for ever (free-threaded 3.13); one that has begun to, just before, may. [any
 /// thread]
 void ProgramEnds();
-/// Sets one that does nothing for the calling thread, or takes it away: what is faster cannot be
-/// had by PyEval_SetProfile. To measure.
-void SetEmptyHook(bool is_set);
-/// What hooks that tell nobody do at the begin and the end of each call.
+/// What hooks do that tell nobody, at the begin and the end of each call.
 enum class Reads : bool { kNothing, kClock };
 inline void ReadClock() {
   asm volatile("" : : "r"(trace::TickClock::Now()));  // so that it is read though nobody wants it
 }
-/// The cheapest there are on this version, which tell nobody. To measure.
-std::unique_ptr<Hooks> MakeEmptyHooks(Reads reads);
+/// Those of the calling thread by PyEval_SetProfile: what no other can be below. `builtins`: at the
+/// begin and the end of functions of C, too, of which it is told in any case. To measure.
+std::unique_ptr<Hooks> MakeEmptySetProfileHooks(bool builtins, Reads reads);
+/// The cheapest there are on this version for as much. To measure.
+std::unique_ptr<Hooks> MakeEmptyHooks(bool builtins, Reads reads);
 #if PY_VERSION_HEX < 0x030C0000
 /// Frame evaluation (PEP 523). Where the C stack runs short PyEval_SetProfile takes over.
 std::unique_ptr<Hooks> MakeFrameEvalHooks();

@@ -336,10 +336,10 @@ std::unique_ptr<Hooks> MakeMonitoringHooks(bool builtins) {
   return std::make_unique<MonitoringHooks>(builtins);
 }
 
-std::unique_ptr<Hooks> MakeEmptyHooks(Reads reads) {
+std::unique_ptr<Hooks> MakeEmptyHooks(bool builtins, Reads reads) {
   const Events& events =
       reads == Reads::kClock ? kEmptyEvents<Reads::kClock> : kEmptyEvents<Reads::kNothing>;
-  return std::make_unique<MonitoringHooks>(false, events);
+  return std::make_unique<MonitoringHooks>(builtins, events);
 }
 
 }  // namespace pystrobe::hooks

@@ -447,11 +447,36 @@ class SetProfileHooks final : public Hooks {
   PyObject* before_ = nullptr;
 };
 
+int DoNothing(PyObject*, PyFrameObject*, int, PyObject*) { return 0; }
+template <bool kBuiltins>
+int ReadTheClock(PyObject*, PyFrameObject*, int what, PyObject*) {
+  if (kBuiltins || what == PyTrace_CALL || what == PyTrace_RETURN) ReadClock();
+  return 0;
+}
+
+class EmptyHooks final : public Hooks {
+ public:
+  explicit EmptyHooks(Py_tracefunc hook) : hook_(hook) {}
+  const char* name() const override { return "PyEval_SetProfile"; }
+  Result<void> Install() override {
+    PyEval_SetProfile(hook_, nullptr);
+    return {};
+  }
+  Result<void> Remove() override {
+    PyEval_SetProfile(nullptr, nullptr);
+    return {};
+  }
+  void FollowStacks() override {}
+
+ private:
+  const Py_tracefunc hook_;
+};
+
 }  // namespace
 
-void SetEmptyHook(bool is_set) {
-  const Py_tracefunc does_nothing = [](PyObject*, PyFrameObject*, int, PyObject*) { return 0; };
-  PyEval_SetProfile(is_set ? does_nothing : nullptr, nullptr);
+std::unique_ptr<Hooks> MakeEmptySetProfileHooks(bool builtins, Reads reads) {
+  if (reads == Reads::kNothing) return std::make_unique<EmptyHooks>(&DoNothing);
+  return std::make_unique<EmptyHooks>(builtins ? &ReadTheClock<true> : &ReadTheClock<false>);
 }
 
 void ProgramEnds() { program_ends = true; }

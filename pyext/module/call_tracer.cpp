@@ -83,17 +83,21 @@ void TraceNothing() {
   trace::TraceSession::ForgetInChild();
 }
 
-void SetEmptyFastHook(bool is_set, bool reads_clock) {
-  // Never freed: the interpreter may be gone by then.
-  static hooks::Hooks* empty = nullptr;
-  if (is_set == (empty != nullptr)) return;
-  if (is_set) {
-    auto made = hooks::MakeEmptyHooks(reads_clock ? hooks::Reads::kClock : hooks::Reads::kNothing);
-    if (auto done = made->Install(); !done) Raise(done.error());
-    empty = made.release();
-    return;
-  }
-  const std::unique_ptr<hooks::Hooks> over(std::exchange(empty, nullptr));
+// Never freed: the interpreter may be gone by then.
+hooks::Hooks* empty_hooks = nullptr;
+
+void SetEmptyHooks(bool fast, bool builtins, bool reads_clock) {
+  if (empty_hooks != nullptr) return;
+  const auto reads = reads_clock ? hooks::Reads::kClock : hooks::Reads::kNothing;
+  auto made = fast ? hooks::MakeEmptyHooks(builtins, reads)
+                   : hooks::MakeEmptySetProfileHooks(builtins, reads);
+  if (auto done = made->Install(); !done) Raise(done.error());
+  empty_hooks = made.release();
+}
+
+void RemoveEmptyHooks() {
+  const std::unique_ptr<hooks::Hooks> over(std::exchange(empty_hooks, nullptr));
+  if (over == nullptr) return;
   if (auto done = over->Remove(); !done) Raise(done.error());
 }
 
@@ -367,9 +371,9 @@ py::dict CallTracer::Facts() {
 
 void DefineCallTracer(py::module_& module) {
   module.def("_program_ends", &hooks::ProgramEnds);
-  module.def("_set_empty_hook", &hooks::SetEmptyHook, py::arg("is_set"));
-  module.def("_set_empty_fast_hook", &SetEmptyFastHook, py::arg("is_set"),
-             py::arg("reads_clock") = false);
+  module.def("_set_empty_hooks", &SetEmptyHooks, py::kw_only(), py::arg("fast"),
+             py::arg("builtins") = false, py::arg("reads_clock") = false);
+  module.def("_remove_empty_hooks", &RemoveEmptyHooks);
   py::class_<CallTracer>(module, "CallTracer")
       .def(py::init([](const std::string& engine, bool builtins, const PatternTexts& include,
                        const PatternTexts& exclude, std::vector<std::string> library,

@@ -33,8 +33,8 @@ def rows_of(pystrobe: Pystrobe, output: Path, *options: str) -> dict[str, dict[s
 
 def test_each_engine_is_measured_beside_others(pystrobe: Pystrobe, tmp_path: Path) -> None:
     peers = (
-        *("cProfile", "sys.setprofile", "empty C hook"),
-        *("empty fast hook", "fast hook with clock"),
+        *("cProfile", "sys.setprofile", "empty C hook", "C hook with clock"),
+        *("empty fast hook", "fast hook with clock", "hook of builtins with clock"),
     )
     page = tmp_path / "cost.html"
     others = ("--peers", ",".join(peers), "-o", str(page))
@@ -47,7 +47,7 @@ def test_each_engine_is_measured_beside_others(pystrobe: Pystrobe, tmp_path: Pat
         assert {"slow", "after", "ns_per_call"} <= set(rows[tool]), tool
     assert "told_percent" not in rows["none"]
     # The others' hooks, of Python and of C, are called: each call takes longer.
-    for tool in ("sys.setprofile", "empty C hook"):
+    for tool in ("sys.setprofile", "empty C hook", "C hook with clock"):
         assert rows[tool]["ns_per_call"]["median"] > 0, tool
 
 
@@ -69,9 +69,9 @@ def hooks():
     own = ctypes.cast(api._PyEval_EvalFrameDefault, ctypes.c_void_p).value
     return [get(interpreter()) != own, None]
 before = hooks()
-_core._set_empty_fast_hook(True, READS_CLOCK)
+_core._set_empty_hooks(fast=True, reads_clock=READS_CLOCK)
 during = hooks()
-_core._set_empty_fast_hook(False)
+_core._remove_empty_hooks()
 print(json.dumps([before, during, hooks()]))
 """,
         by=own,

@@ -178,17 +178,21 @@ class SetProfile(Nothing):
 
 
 class EmptyHook(Nothing):
-    """What a hook of C costs that does nothing. ``kind``: the function of ours that sets it."""
+    """What a hook of C costs that does nothing, or reads the clock and does no more."""
 
-    def __init__(self, kind: str, **options: bool) -> None:
-        self.set = getattr(importlib.import_module("pystrobe._core"), kind)
+    def __init__(self, **options: bool) -> None:
+        self.core = importlib.import_module("pystrobe._core")
         self.options = options
 
     def start(self) -> None:
-        self.set(True, **self.options)
+        self.core._set_empty_hooks(**self.options)
 
     def stop(self) -> None:
-        self.set(False)
+        self.core._remove_empty_hooks()
+
+
+def empty(**options: bool) -> tuple[str, Callable[[], Nothing]]:
+    return "pystrobe._core", lambda: EmptyHook(**options)
 
 
 class Yappi(Nothing):
@@ -248,12 +252,11 @@ TOOLS: dict[str, tuple[str | None, Callable[[], Nothing]]] = {
     "yappi wall": ("yappi", lambda: Yappi("wall")),
     "yappi cpu": ("yappi", lambda: Yappi("cpu")),
     "sys.setprofile": (None, SetProfile),
-    "empty C hook": ("pystrobe._core", lambda: EmptyHook("_set_empty_hook")),
-    "empty fast hook": ("pystrobe._core", lambda: EmptyHook("_set_empty_fast_hook")),
-    "fast hook with clock": (
-        "pystrobe._core",
-        lambda: EmptyHook("_set_empty_fast_hook", reads_clock=True),
-    ),
+    "empty C hook": empty(fast=False),
+    "C hook with clock": empty(fast=False, reads_clock=True),
+    "empty fast hook": empty(fast=True),
+    "fast hook with clock": empty(fast=True, reads_clock=True),
+    "hook of builtins with clock": empty(fast=True, builtins=True, reads_clock=True),
     "line_profiler": ("line_profiler", line_profiler),
     "pyinstrument": ("pyinstrument", pyinstrument),
     "pystrobe, attach": ("pystrobe.bench._outside", lambda: outside("pystrobe, attach")),

@@ -21,7 +21,11 @@ TURNS = 8  #: of one process
 
 OURS = ("pystrobe", "pystrobe setprofile", "pystrobe builtins", "pystrobe, excluded")
 SAMPLING = "pystrobe, sampling"
-EMPTY = ("empty fast hook", "fast hook with clock", "empty C hook")
+#: Ours without all that is not the interpreter's or the clock's.
+EMPTY = (
+    *("empty fast hook", "fast hook with clock", "hook of builtins with clock"),
+    *("empty C hook", "C hook with clock"),
+)
 EVERYWHERE = ("none", *OURS, *EMPTY, "cProfile", "sys.setprofile")
 PEERS = ("VizTracer", "VizTracer without C", "yappi wall", "yappi cpu", "line_profiler")
 ATTACHED = "pystrobe, attach"
