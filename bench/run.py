@@ -60,12 +60,13 @@ EXPERIMENTS = {
     "time_inside": inside.time_inside,
     "held": held.held,
     "tracers": tracers.tracers,
+    "floors": tracers.floors,
     "timelines": timelines.timelines,
     "whole_timeline": whole_timeline.whole_timeline,
 }
 DEFAULT_PYTHONS = ["3.11", "3.13", "3.15"]
 #: On all interpreters that there are, if none is named.
-ON_ALL = ("depths", "shares", "startup", "tracers")
+ON_ALL = ("depths", "shares", "startup", "tracers", "floors")
 
 
 def parse_arguments() -> argparse.Namespace:

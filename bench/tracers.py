@@ -6,6 +6,7 @@ What `pystrobe bench` measures, here on interpreters in other roots too, with pe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import paths  # noqa: F401  # isort: skip
 from experiments import Plan, Row
 from in_turns import answer_of, chosen_builds, chosen_tools, rows_in_turns, seen
 from own_interpreters import Own
-from pystrobe.bench._turns import UNITS, figures, program, tools_for, words_of
+from pystrobe.bench._turns import EMPTY, OURS, UNITS, figures, program, tools_for, words_of
 
 TIMEOUT_S = 180
 
@@ -25,14 +26,20 @@ def run(own: Own, copy: Path, tool: str, workload: str, quick: bool) -> dict[str
 
 def tracers(plan: Plan) -> list[Row]:
     with program() as copy:
-        return rows_of(plan, copy)
+        return rows_of(plan, copy, tools_for)
 
 
-def rows_of(plan: Plan, copy: Path) -> list[Row]:
+def floors(plan: Plan) -> list[Row]:
+    """Ours beside hooks that do nothing, or read the clock and do no more: what is theirs of it."""
+    with program() as copy:
+        return rows_of(plan, copy, lambda *_: ["none", *OURS, *EMPTY])
+
+
+def rows_of(plan: Plan, copy: Path, tools: Callable[[tuple[int, ...], str], list[str]]) -> list[Row]:
     rows = []
     for own in chosen_builds(plan):
         for workload in UNITS:
-            names = chosen_tools(plan, tools_for(own.version, workload))
+            names = chosen_tools(plan, tools(own.version, workload))
             runs = {name: partial(run, own, copy, name, workload, plan.quick) for name in names}
             rows += rows_in_turns(plan, runs, figures, build=own.name, workload=workload)
     return rows
