@@ -82,6 +82,26 @@ Weights& Weights::operator+=(const Weights& other) {
   return *this;
 }
 
+Weights& Weights::operator-=(const Weights& other) {
+  samples -= other.samples;
+  cpu_samples -= other.cpu_samples;
+  gil_samples -= other.gil_samples;
+  wall_ns -= other.wall_ns;
+  cpu_ns -= other.cpu_ns;
+  gil_ns -= other.gil_ns;
+  kernel_ns -= other.kernel_ns;
+  gpu_ns -= other.gpu_ns;
+  gpu_count -= other.gpu_count;
+  return *this;
+}
+
+Weights ThreadProfile::OutsidePython() const {
+  if (stacks.empty() || stacks.front().stack != kEmptyStack) return {};
+  Weights outside = stacks.front().self;
+  outside -= unseen;
+  return outside;
+}
+
 uint64_t Weights::nanoseconds(Mode mode) const {
   switch (mode) {
     case Mode::kWall:

@@ -48,6 +48,8 @@ struct Weights {
   uint64_t gpu_count = 0;  ///< works that a GPU did, those without times too
 
   Weights& operator+=(const Weights& other);
+  /// `other`: a part of these.
+  Weights& operator-=(const Weights& other);
   uint64_t nanoseconds(Mode mode) const;
   uint64_t count(Mode mode) const;
   friend bool operator==(const Weights&, const Weights&) = default;
@@ -97,6 +99,9 @@ struct ThreadProfile {
   Weights unseen;  ///< of `total`: with no look at the thread; in no stack but the empty
   std::vector<StackWeight> stacks;  ///< ordered by StackId, each once, none all zero
   bool idle = false;                ///< see analyze::MarkIdle(); none is whose calls were traced
+
+  /// Of `total`: where a look found the thread in no Python function.
+  Weights OutsidePython() const;
 };
 
 /// What became of the calls of a timeline of which a range is shown. A generator's call is as many

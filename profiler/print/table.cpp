@@ -357,8 +357,7 @@ std::string Rest(const Profile& profile, const std::vector<FunctionRow>& table, 
 uint64_t OutsidePython(const Profile& profile, Mode mode) {
   uint64_t outside = 0;
   for (const ThreadProfile& thread : profile.threads) {
-    if (thread.stacks.empty() || thread.stacks.front().stack != kEmptyStack) continue;
-    outside += thread.stacks.front().self.nanoseconds(mode) - thread.unseen.nanoseconds(mode);
+    outside += thread.OutsidePython().nanoseconds(mode);
   }
   return outside;
 }

@@ -52,8 +52,12 @@ class CollapsedWriter {
       }
       for (const StackWeight& entry : thread.stacks) {
         if (!out_.ok()) return out_.Finish();
-        const uint64_t value = ValueOf(entry.self);
-        if (value != 0) WriteLine(root, entry.stack, value);
+        if (entry.stack == kEmptyStack) {
+          WriteLine(root, kNoPythonFrames, ValueOf(thread.OutsidePython()));
+          WriteLine(root, kNotLookedAt, ValueOf(thread.unseen));
+        } else if (const uint64_t value = ValueOf(entry.self)) {
+          WriteLine(root, TextOf(entry.stack), value);
+        }
       }
     }
     return out_.Finish();
@@ -70,22 +74,24 @@ class CollapsedWriter {
     return with_rest / 1000;
   }
 
-  void WriteLine(const std::string& root, StackId stack, uint64_t value) {
+  const std::string& TextOf(StackId stack) {
     frames_.clear();
     for (StackId id = stack; id != kEmptyStack; id = tables_.stack(id).parent) {
       frames_.push_back(tables_.stack(id).frame);
     }
-    out_.Append(root);
-    bool separate = !root.empty();
+    stack_text_.clear();
     for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
-      if (separate) out_.Append(';');
-      separate = true;
-      out_.Append(FrameText(*frame));
+      if (frame != frames_.rbegin()) stack_text_ += ';';
+      stack_text_ += FrameText(*frame);
     }
-    if (frames_.empty()) {
-      if (separate) out_.Append(';');
-      out_.Append(kNoPythonFrames);
-    }
+    return stack_text_;
+  }
+
+  void WriteLine(const std::string& root, std::string_view stack, uint64_t value) {
+    if (value == 0) return;
+    out_.Append(root);
+    if (!root.empty()) out_.Append(';');
+    out_.Append(stack);
     const fmt::format_int digits(value);
     out_.Append(' ');
     out_.Append({digits.data(), digits.size()});
@@ -111,6 +117,7 @@ class CollapsedWriter {
   OutputBuffer out_;
   std::vector<std::string> frame_texts_;  // by FrameId, made when first needed
   std::vector<FrameId> frames_;           // of one stack, leaf first
+  std::string stack_text_;
   uint64_t rest_ns_ = 0;
 };
 

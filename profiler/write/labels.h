@@ -12,8 +12,9 @@
 
 namespace pystrobe::write {
 
-/// Stands for the stack of a thread that was seen outside any Python function, or not seen yet.
+/// Stand for a stack: ThreadProfile::OutsidePython and ThreadProfile::unseen.
 inline constexpr std::string_view kNoPythonFrames = "[no Python frames]";
+inline constexpr std::string_view kNotLookedAt = "[not looked at]";
 
 /// "MainThread [4242]", "thread [4242]" without a name; a sub-interpreter is named too. Unique in a
 /// recording as far as thread ids are. What is no thread has its name alone.

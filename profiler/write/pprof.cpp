@@ -62,6 +62,9 @@ enum FunctionField : uint32_t {
 
 constexpr uint64_t kMappingIdOfAll = 1;
 
+// Functions of their own, in place of a stack.
+constexpr std::array kNoStack = {kNoPythonFrames, kNotLookedAt};
+
 struct ValueType {
   std::string_view type;
   std::string_view unit;
@@ -116,8 +119,8 @@ class PprofWriter {
         options_(options),
         gzip_(output),
         out_(gzip_),
-        locations_(tables_.frame_count() + 1),
-        functions_(tables_.function_count() + 1) {}
+        locations_(tables_.frame_count() + kNoStack.size()),
+        functions_(tables_.function_count() + kNoStack.size()) {}
 
   Result<void> Run() {
     for (const ValueType& type : kSampleTypes) {
@@ -137,9 +140,9 @@ class PprofWriter {
  private:
   using Pbf = protozero::pbf_writer;
 
-  // One past the tables' ids: what stands for an empty stack.
-  uint32_t NoFrame() const { return static_cast<uint32_t>(tables_.frame_count()); }
-  uint32_t NoFunction() const { return static_cast<uint32_t>(tables_.function_count()); }
+  // From one past the tables' ids on: those of kNoStack
+  uint32_t FirstNoFrame() const { return static_cast<uint32_t>(tables_.frame_count()); }
+  uint32_t FirstNoFunction() const { return static_cast<uint32_t>(tables_.function_count()); }
 
   void AppendMessage(ProfileField field, const std::string& message) {
     std::string bytes;
@@ -169,29 +172,42 @@ class PprofWriter {
   void WriteSamples(const ThreadProfile& thread) {
     const std::string labels = EncodeThreadLabels(tables_.thread(thread.thread));
     std::vector<uint64_t> location_ids;
-    std::string sample;
     for (const StackWeight& entry : thread.stacks) {
       if (!out_.ok()) return;
+      if (entry.stack == kEmptyStack) {
+        WriteNoStack(0, thread.OutsidePython(), labels);
+        WriteNoStack(1, thread.unseen, labels);
+        continue;
+      }
       location_ids.clear();
       for (StackId id = entry.stack; id != kEmptyStack; id = tables_.stack(id).parent) {
         location_ids.push_back(locations_.Get(ToIndex(tables_.stack(id).frame)));
       }
-      if (location_ids.empty()) location_ids.push_back(locations_.Get(NoFrame()));
-      const Weights& self = entry.self;
-      const std::array<uint64_t, kSampleTypes.size()> all = {
-          self.samples, self.wall_ns, self.cpu_ns, self.gil_ns, self.gpu_ns, self.gpu_count};
-      std::vector<uint64_t> values;
-      for (size_t i = 0; i < all.size(); ++i) {
-        if (IsThere(kSampleTypes[i])) values.push_back(all[i]);
-      }
-      sample.clear();
-      Pbf pbf(sample);
-      pbf.add_packed_uint64(kSampleLocationId, location_ids.begin(), location_ids.end());
-      pbf.add_packed_uint64(kSampleValue, values.begin(), values.end());
-      sample += labels;
-      sample += EncodeRegionLabel(entry.stack);
-      AppendMessage(kProfileSample, sample);
+      WriteSample(location_ids, entry.self, labels, EncodeRegionLabel(entry.stack));
     }
+  }
+
+  // `which`: of kNoStack.
+  void WriteNoStack(uint32_t which, const Weights& weights, const std::string& labels) {
+    if (weights == Weights{}) return;
+    WriteSample({locations_.Get(FirstNoFrame() + which)}, weights, labels);
+  }
+
+  void WriteSample(const std::vector<uint64_t>& location_ids, const Weights& self,
+                   const std::string& labels, const std::string& more_labels = "") {
+    const std::array<uint64_t, kSampleTypes.size()> all = {
+        self.samples, self.wall_ns, self.cpu_ns, self.gil_ns, self.gpu_ns, self.gpu_count};
+    std::vector<uint64_t> values;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (IsThere(kSampleTypes[i])) values.push_back(all[i]);
+    }
+    sample_.clear();
+    Pbf pbf(sample_);
+    pbf.add_packed_uint64(kSampleLocationId, location_ids.begin(), location_ids.end());
+    pbf.add_packed_uint64(kSampleValue, values.begin(), values.end());
+    sample_ += labels;
+    sample_ += more_labels;
+    AppendMessage(kProfileSample, sample_);
   }
 
   // The same for all samples of a thread: encoded once.
@@ -246,8 +262,9 @@ class PprofWriter {
 
   void WriteLocations() {
     for (const uint32_t index : locations_.in_order()) {
-      const Frame frame =
-          index == NoFrame() ? Frame{FunctionId{NoFunction()}} : tables_.frame(FrameId{index});
+      const Frame frame = index >= FirstNoFrame()
+                              ? Frame{FunctionId{FirstNoFunction() + index - FirstNoFrame()}}
+                              : tables_.frame(FrameId{index});
       std::string bytes;
       Pbf pbf(bytes);
       pbf.add_uint64(kLocationId, locations_.Get(index));
@@ -263,9 +280,10 @@ class PprofWriter {
 
   void WriteFunctions() {
     for (const uint32_t index : functions_.in_order()) {
-      const bool none = index == NoFunction();
+      const bool none = index >= FirstNoFunction();
       const Function function = none ? Function{} : tables_.function(FunctionId{index});
-      const int64_t name = strings_.Add(none ? kNoPythonFrames : FunctionName(function, tables_));
+      const int64_t name = strings_.Add(none ? kNoStack[index - FirstNoFunction()]
+                                             : FunctionName(function, tables_));
       std::string bytes;
       Pbf pbf(bytes);
       pbf.add_uint64(kFunctionId, functions_.Get(index));
@@ -306,8 +324,9 @@ class PprofWriter {
   GzipOutput gzip_;
   OutputBuffer out_;
   StringTable strings_;
-  IdMap locations_;  // by FrameId
-  IdMap functions_;  // by FunctionId
+  std::string sample_;  // is used again
+  IdMap locations_;     // by FrameId
+  IdMap functions_;     // by FunctionId
 };
 
 }  // namespace

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 THREAD = re.compile(r".* \[\d+(, interpreter \d+)?\]")
 NO_FRAMES = "[no Python frames]"
+NOT_LOOKED_AT = "[not looked at]"
 FRAME = re.compile(r"(?P<name>.*) \((?P<file>[^()]*?)(?::(?P<line>\d+))?\)")
 
 
@@ -25,6 +26,7 @@ class Stack(NamedTuple):
     frames: tuple[Frame, ...]  # root first
     samples: int
     thread: str = ""
+    looked_at: bool = True  # else there are no frames, and the recording says why
 
 
 def make_frame(name: str, file: str, line: int) -> Frame:
@@ -45,9 +47,10 @@ def parse_lines(lines: Iterable[str]) -> Iterator[Stack]:
             continue
         frames = stack.split(";")
         thread = frames.pop(0) if THREAD.fullmatch(frames[0]) else ""
-        if frames == [NO_FRAMES]:
+        looked_at = frames != [NOT_LOOKED_AT]
+        if frames == [NO_FRAMES] or not looked_at:
             frames = []
-        yield Stack(tuple(parse_frame(frame) for frame in frames), int(value), thread)
+        yield Stack(tuple(parse_frame(frame) for frame in frames), int(value), thread, looked_at)
 
 
 def parse(text: str) -> list[Stack]:

@@ -59,10 +59,13 @@ def native_stacks(report: dict[str, Any], weight: str = "samples") -> Iterable[N
                 for function, line in placed
                 if not function["native"]
             )
+            seen = stack[weight]
+            if not placed and len(report["threads"]) == 1:
+                seen -= report["unseen"][weight]
             yield NativeStack(
                 tuple(NativeFrame(f["name"], f["file"], f["native"]) for f, _ in placed),
-                Stack(python, stack[weight], thread["name"]),
-                stack[weight],
+                Stack(python, seen, thread["name"]),
+                seen,
                 thread["name"],
             )
 

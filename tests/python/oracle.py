@@ -39,7 +39,6 @@ GONE = "<code object gone>"
 # What stands for the callers that a copy did not reach.
 INCOMPLETE = "<incomplete stack>"
 OWNED_UP = "a piece of a stack"
-EMPTY = "empty stack"
 ALWAYS_IMPORTED = ["_weakrefset", "contextlib", "functools", "selectors", "threading", "weakref"]
 
 
@@ -48,6 +47,7 @@ class Verdict(NamedTuple):
 
     possible: int
     impossible: Counter[str]  # by reason
+    unseen: int = 0  # of no look, in neither of them
 
     @property
     def total(self) -> int:
@@ -141,7 +141,7 @@ class Oracle:
         """None when the stack (root first) can be. Without `lines`, only functions are judged."""
         if not frames:
             # A thread that is being born, is dying, or lent itself to another interpreter.
-            return None if self.has_threads else EMPTY
+            return None if self.has_threads else "empty stack"
         if frames[0].name == INCOMPLETE:
             return self._why_not_called(frames[1:], lines) or OWNED_UP
         return self._check_root(frames[0]) or self._why_not_called(frames, lines)
@@ -155,20 +155,19 @@ class Oracle:
                 return reason
         return None
 
-    def judge(self, stacks: Iterable[Stack], lines: bool = True, unseen: int = 0) -> Verdict:
-        """`unseen`: of the samples without frames so many say that no look was made."""
-        possible = 0
+    def judge(self, stacks: Iterable[Stack], lines: bool = True) -> Verdict:
+        possible = unseen = 0
         impossible: Counter[str] = Counter()
         for stack in stacks:
+            if not stack.looked_at:
+                unseen += stack.samples
+                continue
             reason = self.why_impossible(stack.frames, lines)
             if reason is None:
                 possible += stack.samples
             else:
                 impossible[reason] += stack.samples
-        empty = impossible.pop(EMPTY, 0)
-        if empty > unseen:
-            impossible[EMPTY] = empty - unseen
-        return Verdict(possible + min(empty, unseen), impossible)
+        return Verdict(possible, impossible, unseen)
 
     def _check_root(self, frame: Frame) -> str | None:
         if frame.name == "<module>" and frame.file in self._own:

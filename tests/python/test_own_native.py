@@ -55,8 +55,7 @@ def test_c_functions_fit_between_those_of_python(
             report = own.record(seconds=seconds, rate=2000, native=True).json("--idle")
             quality = report["quality"]
             stacks = of_the_program(list(native_stacks(report)))
-            unseen = report["unseen"]["samples"]
-            verdict = oracle.judge([stack.python for stack in stacks], unseen=unseen)
+            verdict = oracle.judge([stack.python for stack in stacks])
             told = f"{verdict.describe()}\n{quality['line']}"
             assert verdict.impossible.total() == verdict.owned_up, told
             assert verdict.owned_up <= 2 + 0.001 * verdict.total, told

@@ -40,9 +40,8 @@ def check_possible(
     with sampling_itself(pystrobe, interpreter, case.target, *case.arguments) as own:
         for _ in range(MOST_RUNS):
             recorded = own.record(seconds, rate=5000)
-            report = recorded.json("--idle")
-            quality, unseen = report["quality"], report["unseen"]["samples"]
-            verdict = oracle.judge(of_the_program(recorded.collapsed("--idle")), unseen=unseen)
+            verdict = oracle.judge(of_the_program(recorded.collapsed("--idle")))
+            quality = recorded.json()["quality"]
             told = f"{verdict.describe()}\n{quality['line']}"
             assert verdict.impossible.total() == verdict.owned_up, told
             assert verdict.owned_up <= 2 + 0.001 * verdict.total, told

@@ -302,6 +302,8 @@ def test_time_before_the_first_look_is_told(pystrobe: Pystrobe, newest: Interpre
         if not stack["frames"]
     )
     assert unseen <= without_frames
+    text = recorded.collapsed("--idle", "--unit", "ns")
+    assert sum(stack.samples for stack in text if not stack.looked_at) == unseen
     assert quality["unseen_ns"] == pytest.approx(unseen, rel=0.01)
     assert quality["thread_ns"] == pytest.approx(report["total"]["wall_ns"], rel=0.01)
     assert quality["unseen_cpu_ns"] == pytest.approx(report["unseen"]["cpu_ns"], rel=0.01)

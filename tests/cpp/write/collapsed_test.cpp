@@ -97,6 +97,46 @@ TEST(CollapsedTest, OddNamesSplitNoFrameAndNoLine) {
               ::testing::Contains("Main: \"Thread\" \xF0\x9F\x8E\x89 [1];[no Python frames] 1"));
 }
 
+TEST(CollapsedTest, TellsWhyThereIsNoStack) {
+  MemoryRecording recording;
+  const ThreadIndex thread = MakeThread(recording.mutable_tables(), 1, "main");
+  recording.Add({.time_ns = 1, .wall_ns = 1, .thread = thread, .stack = kEmptyStack});
+  recording.Add({.time_ns = 4,
+                 .wall_ns = 3,
+                 .thread = thread,
+                 .stack = kEmptyStack,
+                 .count = 2,
+                 .flags = kSampleUnseen});
+  EXPECT_EQ(Written(WriteCollapsed, recording), "[no Python frames] 1\n[not looked at] 2\n");
+  EXPECT_EQ(Written(WriteCollapsed, recording, {.unit = Unit::kNanoseconds}),
+            "[no Python frames] 1\n[not looked at] 3\n");
+  const FoldOptions cut{.since_ns = 2};
+  EXPECT_EQ(Written(WriteCollapsed, recording, {.unit = Unit::kNanoseconds}, cut),
+            "[not looked at] 2\n");
+  EXPECT_EQ(Written(WriteCollapsed, recording, {.mode = Mode::kCpu}), "");
+}
+
+// What one of them leaves below a microsecond is the other's.
+TEST(CollapsedTest, MicrosecondsWithoutAStackKeepTheSum) {
+  MemoryRecording recording;
+  const ThreadIndex thread = MakeThread(recording.mutable_tables(), 1, "main");
+  recording.Add({.time_ns = 1'500, .wall_ns = 1'500, .thread = thread});
+  recording.Add({.time_ns = 3'000, .wall_ns = 1'500, .thread = thread, .flags = kSampleUnseen});
+  EXPECT_EQ(Written(WriteCollapsed, recording, {.unit = Unit::kMicroseconds}),
+            "[no Python frames] 1\n[not looked at] 2\n");
+}
+
+TEST(CollapsedTest, GapsAreNotLookedAt) {
+  const WriteOptions wall{.unit = Unit::kNanoseconds};
+  EXPECT_THAT(Lines(WrittenExample(WriteCollapsed, "gaps", wall)),
+              UnorderedElementsAre("MainThread [4242];serve (/app/serve.py:5) 60000000",
+                                   "MainThread [4242];[no Python frames] 20000000",
+                                   "MainThread [4242];[not looked at] 20000000"));
+  const WriteOptions cpu{.mode = Mode::kCpu, .unit = Unit::kNanoseconds};
+  EXPECT_THAT(Lines(WrittenExample(WriteCollapsed, "gaps", cpu)),
+              ::testing::Contains("threads not sampled;[not looked at] 120000000"));
+}
+
 TEST(CollapsedTest, NothingRecordedIsAnEmptyFile) {
   EXPECT_THAT(WrittenExample(WriteCollapsed, "empty"), IsEmpty());
   EXPECT_THAT(WrittenExample(WriteCollapsed, "idle"), IsEmpty());

@@ -19,6 +19,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using testing::FillExample;
+using testing::MakeThread;
 using testing::MemoryRecording;
 using ::testing::Pair;
 using ::testing::SizeIs;
@@ -270,6 +271,20 @@ TEST(PprofTest, AStackWithoutFramesHasAName) {
     found += profile.Stack(sample) == "[no Python frames]:0" ? 1U : 0U;
   }
   EXPECT_EQ(found, 1U);
+  EXPECT_THAT(profile.strings, ::testing::Not(::testing::Contains("[not looked at]")));
+}
+
+TEST(PprofTest, TellsWhyThereIsNoStack) {
+  MemoryRecording recording;
+  const ThreadIndex thread = MakeThread(recording.mutable_tables(), 1, "main");
+  recording.Add({.time_ns = 1, .wall_ns = 1, .thread = thread, .stack = kEmptyStack});
+  recording.Add({.time_ns = 4, .wall_ns = 3, .thread = thread, .count = 2, .flags = kSampleUnseen});
+  const Decoded profile = Decode(Written(WritePprof, recording));
+  ASSERT_EQ(profile.samples.size(), 2U);
+  EXPECT_EQ(profile.Stack(profile.samples[0]), "[no Python frames]:0");
+  EXPECT_EQ(profile.Stack(profile.samples[1]), "[not looked at]:0");
+  EXPECT_THAT(profile.samples[0].values, ElementsAre(1, 1, 0, 0));
+  EXPECT_THAT(profile.samples[1].values, ElementsAre(2, 3, 0, 0));
 }
 
 TEST(GzipTest, BytesThatDoNotCompressComeBack) {
