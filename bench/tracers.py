@@ -18,6 +18,8 @@ from own_interpreters import Own
 from pystrobe.bench._turns import EMPTY, OURS, UNITS, figures, program, tools_for, words_of
 
 TIMEOUT_S = 180
+#: Of an interpreter's version and a workload.
+ToolsFor = Callable[[tuple[int, ...], str], list[str]]
 
 
 def run(own: Own, copy: Path, tool: str, workload: str, quick: bool) -> dict[str, Any]:
@@ -35,7 +37,7 @@ def floors(plan: Plan) -> list[Row]:
         return rows_of(plan, copy, lambda *_: ["none", *OURS, *EMPTY])
 
 
-def rows_of(plan: Plan, copy: Path, tools: Callable[[tuple[int, ...], str], list[str]]) -> list[Row]:
+def rows_of(plan: Plan, copy: Path, tools: ToolsFor) -> list[Row]:
     rows = []
     for own in chosen_builds(plan):
         for workload in UNITS:

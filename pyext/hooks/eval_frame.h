@@ -45,7 +45,7 @@ inline const void* IdentityOf(const PyFrameObject*) { return nullptr; }
 /// The frame has it for as long as it is there. Calls nothing: a hook needs no registers kept then.
 inline PyCodeObject* CodeOf(const PyFrameObject* frame) {
 #if PY_VERSION_HEX >= 0x030E0000
-  constexpr uintptr_t kTags = 3;  // _PyStackRef, Include/internal/pycore_stackref.h
+  constexpr uintptr_t kTags = 7;  // of a _PyStackRef; objects are aligned to more
   return reinterpret_cast<PyCodeObject*>(frame->f_frame->f_executable.bits & ~kTags);
 #elif PY_VERSION_HEX >= 0x030D0000
   return reinterpret_cast<PyCodeObject*>(frame->f_frame->f_executable);

@@ -121,34 +121,38 @@ PyObject* EvaluateTraced(trace::ThreadTrace* trace, PyThreadState* thread, EvalF
   return EvaluateTraced(trace, thread, frame, throws);
 }
 
-// Of what BeginAgain has entered.
-[[gnu::noinline]] PyObject* EndAny(trace::ThreadTrace* trace, EvalFrame* frame, int throws,
-                                   PyObject* result) {
+// Of what BeginAgain has entered, by a key of that time: who evaluates below may give the frame
+// other code, as debuggers do.
+[[gnu::noinline]] PyObject* EndAny(trace::ThreadTrace* trace, const EvalFrame* frame,
+                                   trace::Key key, int throws, PyObject* result) {
   if (IsToldOfEnd(trace, frame)) {
-    TellEnd(*trace, frame, frame->f_code, false, result == nullptr && throws == 0);
+    TellEnd(*trace, frame, key, false, result == nullptr && throws == 0);
   }
   return result;
 }
 
 // Apart what is most often: as little as can be is kept for it on the C stack, and in registers.
-bool BeginAgain(trace::ThreadTrace* trace, const EvalFrame* frame) {
+bool BeginAgain(trace::ThreadTrace* trace, const PyCodeObject* code) {
   if (trace == nullptr || state != State::kTells) return false;
-  if ((frame->f_code->co_flags & kGeneratorFlags) != 0) return false;
-  return !IsStackShort() && !trace->IsAmongRunning() && trace->EnterAgain(frame->f_code);
+  if ((code->co_flags & kGeneratorFlags) != 0) return false;
+  return !IsStackShort() && !trace->IsAmongRunning() && trace->EnterAgain(code);
 }
-[[gnu::noinline]] PyObject* End(trace::ThreadTrace* trace, EvalFrame* frame, int throws,
-                                PyObject* result) {
+
+[[gnu::noinline]] PyObject* End(trace::ThreadTrace* trace, const EvalFrame* frame, trace::Key key,
+                                int throws, PyObject* result) {
   const bool is_told = result != nullptr && trace == trace::current_trace &&
-                       state == State::kTells && trace->LeaveAgain(frame->f_code);
+                       state == State::kTells && trace->LeaveAgain(key);
   if (is_told) [[likely]]
     return result;
-  return EndAny(trace, frame, throws, result);
+  return EndAny(trace, frame, key, throws, result);
 }
+
 PyObject* Evaluate(PyThreadState* thread, EvalFrame* frame, int throws) {
   trace::ThreadTrace* const trace = trace::current_trace;
-  if (!BeginAgain(trace, frame)) [[unlikely]]
+  const PyCodeObject* const code = frame->f_code;
+  if (!BeginAgain(trace, code)) [[unlikely]]
     return EvaluateAny(thread, frame, throws);
-  return End(trace, frame, throws, evaluates(thread, frame, throws));
+  return End(trace, frame, code, throws, evaluates(thread, frame, throws));
 }
 
 class FrameEvalHooks final : public Hooks {

@@ -169,10 +169,17 @@ PyObject* DoNothing(PyObject*, PyObject* const*, size_t, PyObject*) {
   if (kReads == Reads::kClock) ReadClock();
   Py_RETURN_NONE;
 }
+// As OnCall, which has nothing to do with Python functions.
+template <Reads kReads>
+PyObject* DoNothingAtCall(PyObject*, PyObject* const* arguments, size_t, PyObject*) {
+  if (kReads == Reads::kClock && !PyFunction_Check(arguments[2])) ReadClock();
+  Py_RETURN_NONE;
+}
 template <Reads kReads>
 constexpr Events kEmptyEvents = [] {
   Events events = kEvents;
   for (Event& event : events) event.callback = &DoNothing<kReads>;
+  events[kPythonEvents].callback = &DoNothingAtCall<kReads>;
   return events;
 }();
 

@@ -87,7 +87,9 @@ void TraceNothing() {
 hooks::Hooks* empty_hooks = nullptr;
 
 void SetEmptyHooks(bool fast, bool builtins, bool reads_clock) {
-  if (empty_hooks != nullptr) return;
+  if (empty_hooks != nullptr) {
+    Raise(Fail(ErrorCode::kInvalidArgument, "there are empty hooks already").error());
+  }
   const auto reads = reads_clock ? hooks::Reads::kClock : hooks::Reads::kNothing;
   auto made = fast ? hooks::MakeEmptyHooks(builtins, reads)
                    : hooks::MakeEmptySetProfileHooks(builtins, reads);

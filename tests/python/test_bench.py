@@ -82,6 +82,32 @@ print(json.dumps([before, during, hooks()]))
     assert during[1] == ("pystrobe" if has_monitoring else None)
 
 
+@pytest.mark.parametrize(
+    "own", [own for own in own_interpreters() if own.version >= (3, 12)], ids=lambda own: own.name
+)
+def test_the_hook_of_builtins_is_told_of_them(own: Own) -> None:
+    said = answer(
+        """
+import json, sys
+from pystrobe import _core
+events = sys.monitoring.events
+told = []
+for builtins in (False, True):
+    _core._set_empty_hooks(fast=True, builtins=builtins, reads_clock=True)
+    told.append(sys.monitoring.get_events(3) & events.CALL != 0)
+    try:
+        _core._set_empty_hooks(fast=False)
+    except Exception as error:
+        told.append(str(error))
+    _core._remove_empty_hooks()
+print(json.dumps(told))
+""",
+        by=own,
+    )
+    refused = "there are empty hooks already"
+    assert said == [False, refused, True, refused]
+
+
 def test_the_table_and_the_page_say_the_same(pystrobe: Pystrobe, tmp_path: Path) -> None:
     page = tmp_path / "cost.html"
     finished = pystrobe.succeed(

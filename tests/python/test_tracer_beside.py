@@ -160,6 +160,7 @@ print(json.dumps(counts))
 
 EVALUATOR = """
 #include <Python.h>
+#include <frameobject.h>
 #if PY_VERSION_HEX >= 0x030B0000
 typedef struct _PyInterpreterFrame Frame;
 #else
@@ -167,8 +168,16 @@ typedef PyFrameObject Frame;
 #endif
 static _PyFrameEvalFunction before;
 static long evaluated;
+static PyObject *code_before, *code_instead;
 static PyObject* Evaluate(PyThreadState* thread, Frame* frame, int throws) {
   ++evaluated;
+#if PY_VERSION_HEX < 0x030B0000
+  if (frame->f_code == (PyCodeObject*)code_before) {
+    Py_INCREF(code_instead);
+    frame->f_code = (PyCodeObject*)code_instead;
+    Py_DECREF(code_before);
+  }
+#endif
   return before(thread, frame, throws);
 }
 static PyObject* Set(PyObject* self, PyObject* none) {
@@ -184,10 +193,14 @@ static PyObject* Reset(PyObject* self, PyObject* none) {
   _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), _PyEval_EvalFrameDefault);
   Py_RETURN_NONE;
 }
+static PyObject* Replace(PyObject* self, PyObject* codes) {
+  return PyArg_ParseTuple(codes, "OO", &code_before, &code_instead) ? PyLong_FromLong(0) : NULL;
+}
 static PyObject* Count(PyObject* self, PyObject* none) { return PyLong_FromLong(evaluated); }
 static PyMethodDef functions[] = {{"set", Set, METH_NOARGS, 0},
                                   {"take_away", TakeAway, METH_NOARGS, 0},
                                   {"reset", Reset, METH_NOARGS, 0},
+                                  {"replace", Replace, METH_VARARGS, 0},
                                   {"count", Count, METH_NOARGS, 0},
                                   {0}};
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, "evaluator", 0, -1, functions};
@@ -287,6 +300,31 @@ print(json.dumps([again, last, third]))
 """,
     )
     assert said == [[177, False, ""], [177, True, ""], [177, False, ""]]
+
+
+@each_frame_eval
+def test_an_evaluator_may_give_a_frame_other_code(way: Way, evaluators: Path) -> None:
+    """As the debugger pydevd does with functions that have breakpoints."""
+    if way.by.version >= (3, 11):
+        pytest.skip("the frame is the interpreter's own")
+    said = with_evaluator(
+        way,
+        evaluators,
+        """
+def work():
+    return 1
+def loop():
+    for _ in range(10):
+        work()
+evaluator.set()
+instead = work.__code__.replace(co_name="instead")
+evaluator.replace(work.__code__, instead)
+tracer = traced(loop)
+rows = [(row.function, row.calls, row.recursive_calls) for row in tracer.stats()]
+print(json.dumps([[row for row in rows if row[0] in ("work", "instead")], tracer.trouble]))
+""",
+    )
+    assert said == [[["work", 10, 0]], ""]
 
 
 @each_frame_eval

@@ -177,7 +177,7 @@ class SetProfile(Nothing):
         sys.setprofile(None)
 
 
-class EmptyHook(Nothing):
+class BareHook(Nothing):
     """What a hook of C costs that does nothing, or reads the clock and does no more."""
 
     def __init__(self, **options: bool) -> None:
@@ -191,8 +191,8 @@ class EmptyHook(Nothing):
         self.core._remove_empty_hooks()
 
 
-def empty(**options: bool) -> tuple[str, Callable[[], Nothing]]:
-    return "pystrobe._core", lambda: EmptyHook(**options)
+def bare(**options: bool) -> tuple[str, Callable[[], Nothing]]:
+    return "pystrobe._core", lambda: BareHook(**options)
 
 
 class Yappi(Nothing):
@@ -252,11 +252,11 @@ TOOLS: dict[str, tuple[str | None, Callable[[], Nothing]]] = {
     "yappi wall": ("yappi", lambda: Yappi("wall")),
     "yappi cpu": ("yappi", lambda: Yappi("cpu")),
     "sys.setprofile": (None, SetProfile),
-    "empty C hook": empty(fast=False),
-    "C hook with clock": empty(fast=False, reads_clock=True),
-    "empty fast hook": empty(fast=True),
-    "fast hook with clock": empty(fast=True, reads_clock=True),
-    "hook of builtins with clock": empty(fast=True, builtins=True, reads_clock=True),
+    "empty C hook": bare(fast=False),
+    "C hook with clock": bare(fast=False, reads_clock=True),
+    "empty fast hook": bare(fast=True),
+    "fast hook with clock": bare(fast=True, reads_clock=True),
+    "hook of builtins with clock": bare(fast=True, builtins=True, reads_clock=True),
     "line_profiler": ("line_profiler", line_profiler),
     "pyinstrument": ("pyinstrument", pyinstrument),
     "pystrobe, attach": ("pystrobe.bench._outside", lambda: outside("pystrobe, attach")),
