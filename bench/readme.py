@@ -342,6 +342,39 @@ TRACERS = (
 )
 
 
+#: What is called, then of which workload: a hook that does nothing, one that reads the clock, ours.
+PARTS = {
+    "a Python function": ("fib", "empty fast hook", "fast hook with clock", "pystrobe"),
+    "the same, by `PyEval_SetProfile`": (
+        *("fib", "empty C hook", "C hook with clock"),
+        "pystrobe setprofile",
+    ),
+    "a function of C": ("builtins", None, "hook of builtins with clock", "pystrobe builtins"),
+}
+
+
+def parts() -> Table:
+    """Of what `pystrobe bench` said on a machine with little else to do."""
+    file = max((BENCH / "results/elsewhere").glob("20*-bench.json"))
+    measured: list[Row] = json.loads(file.read_text())["rows"]
+    rows = []
+    for called, (workload, empty, clock, ours) in PARTS.items():
+        of = {
+            tool: figure(find(measured, workload=workload, tool=tool), "ns_per_call", "{:.0f}")
+            for tool in (empty, clock, ours, "cProfile")
+        }
+        rows.append(
+            {
+                "ns a call of": called,
+                "a hook that does nothing": of[empty],
+                "and reads the clock": of[clock],
+                "pystrobe": of[ours],
+                "cProfile": of["cProfile"],
+            }
+        )
+    return table_of(rows)
+
+
 def on_device() -> dict[str, Any]:
     """What bench/gpu/run_on_device.sh found last."""
     newest = max((BENCH / "results").glob("20*-device.json"))
@@ -432,6 +465,7 @@ TABLES: dict[str, Callable[[], Table]] = {
         ],
         ranges_of="pystrobe",
     ),
+    "tracers_parts": parts,
     "gpu_cost": gpu_cost,
     "gpu_above_cupti": gpu_above_cupti,
     "gpu_cost_short": lambda: gpu_cost(
