@@ -33,15 +33,19 @@ enum class State {
 State state = State::kSilent;
 
 // Every frame that is evaluated through us needs room on the C stack, which from 3.11 on a call of
-// Python does not otherwise: a program that recurses deeply must not end by it.
+// Python does not otherwise: a program that recurses deeply must not end by it. How far a main
+// thread's stack goes is a limit that the program may lower, so it is asked for again each time
+// that the stack is so much deeper.
 struct Stack {
   uintptr_t begin = 0;
   uintptr_t short_size = 0;  // so much from there on is too little
+  uintptr_t look_size = 0;   // so much is to be looked at again
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local Stack stack;
 
-Stack StackOfThisThread() {
-  constexpr uintptr_t kMostKept = uintptr_t{1} << 20;
+// Of this thread, which is at `here`; that may be elsewhere than on its own stack.
+Stack StackAt(uintptr_t here) {
+  constexpr uintptr_t kMostKept = uintptr_t{1} << 20, kBetweenLooks = uintptr_t{1} << 18;
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes) != 0) return {};
   void* address = nullptr;
@@ -49,19 +53,33 @@ Stack StackOfThisThread() {
   pthread_attr_getstack(&attributes, &address, &size);
   pthread_attr_destroy(&attributes);
   const auto begin = reinterpret_cast<uintptr_t>(address);
-  return {begin, std::min<uintptr_t>(size / 4, kMostKept)};
+  const uintptr_t short_size = std::min<uintptr_t>(size / 4, kMostKept);
+  const uintptr_t left = here - begin;
+  if (left >= size || left < short_size + kBetweenLooks) return {begin, short_size, short_size};
+  return {begin, short_size, left - kBetweenLooks};
+}
+
+[[gnu::always_inline]] inline uintptr_t Here() {
+  char here;
+  return reinterpret_cast<uintptr_t>(&here);
 }
 
 // Elsewhere than on the thread's own stack (coroutines of C) nothing is known. (The frame's address
 // would cost each function that asks a register.)
-[[gnu::always_inline]] inline bool IsStackShort() {
-  char here;
-  return reinterpret_cast<uintptr_t>(&here) - stack.begin < stack.short_size;
+[[gnu::always_inline]] inline bool MayStackBeShort() {
+  return Here() - stack.begin < stack.look_size;
+}
+
+bool IsStackShort() {
+  if (!MayStackBeShort()) return false;
+  const uintptr_t here = Here();
+  stack = StackAt(here);
+  return here < stack.begin + stack.short_size;
 }
 
 trace::ThreadTrace* Begin() {
   trace::ThreadTrace* const trace = BeginThread(Innermost::kIsRunning);
-  if (trace != nullptr) stack = StackOfThisThread();
+  if (trace != nullptr) stack = StackAt(Here());
   return trace;
 }
 
@@ -135,7 +153,7 @@ PyObject* EvaluateTraced(trace::ThreadTrace* trace, PyThreadState* thread, EvalF
 bool BeginAgain(trace::ThreadTrace* trace, const PyCodeObject* code) {
   if (trace == nullptr || state != State::kTells) return false;
   if ((code->co_flags & kGeneratorFlags) != 0) return false;
-  return !IsStackShort() && !trace->IsAmongRunning() && trace->EnterAgain(code);
+  return !MayStackBeShort() && !trace->IsAmongRunning() && trace->EnterAgain(code);
 }
 
 [[gnu::noinline]] PyObject* End(trace::ThreadTrace* trace, const EvalFrame* frame, trace::Key key,

@@ -160,6 +160,29 @@ print(json.dumps([found(tracer, ["down"])["down"], tracer.trouble]))
     assert said == [depth + 1 + 4, ""]
 
 
+@each_engine
+def test_the_limit_of_the_stack_may_be_lowered_meanwhile(way: Way) -> None:
+    if way.by.version < (3, 11):
+        pytest.skip("a call of Python needs C stack there in any case")
+    said = told(
+        way,
+        """
+import resource, sys
+def down(n):
+    return n if n == 0 else down(n - 1)
+sys.setrecursionlimit(10**6)
+def lower():
+    down(3)
+    _, most = resource.getrlimit(resource.RLIMIT_STACK)
+    resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, most))
+    down(50_000)
+tracer = traced(lower)
+print(json.dumps([found(tracer, ["down"])["down"], tracer.trouble]))
+""",
+    )
+    assert said == [4 + 50_001, ""]
+
+
 @each_but_frame_eval
 def test_the_hook_being_taken_away_is_told(way: Way) -> None:
     ours = "for tool in (2, 3, 4): sys.monitoring.get_tool(tool) == 'pystrobe' and sys.monitoring."
