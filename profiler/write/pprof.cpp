@@ -140,7 +140,7 @@ class PprofWriter {
  private:
   using Pbf = protozero::pbf_writer;
 
-  // From one past the tables' ids on: those of kNoStack
+  // From one past the tables' ids on: those of kNoStack.
   uint32_t FirstNoFrame() const { return static_cast<uint32_t>(tables_.frame_count()); }
   uint32_t FirstNoFunction() const { return static_cast<uint32_t>(tables_.function_count()); }
 

@@ -88,7 +88,9 @@ hooks::Hooks* empty_hooks = nullptr;
 
 void SetEmptyHooks(bool fast, bool builtins, bool reads_clock) {
   if (empty_hooks != nullptr) {
-    Raise(Fail(ErrorCode::kInvalidArgument, "there are empty hooks already").error());
+    Raise(FailWithHint(ErrorCode::kInvalidArgument, "Remove them first.",
+                       "there are empty hooks already: {}", empty_hooks->name())
+              .error());
   }
   const auto reads = reads_clock ? hooks::Reads::kClock : hooks::Reads::kNothing;
   auto made = fast ? hooks::MakeEmptyHooks(builtins, reads)

@@ -104,7 +104,7 @@ print(json.dumps(told))
 """,
         by=own,
     )
-    refused = "there are empty hooks already"
+    refused = "there are empty hooks already: sys.monitoring\nRemove them first."
     assert said == [False, refused, True, refused]
 
 
